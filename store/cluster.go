@@ -132,15 +132,15 @@ func (c *Cluster) Run(ctx context.Context) error {
 
 // Verify compares the log with the tables of every shard; see Verifier.Verify.
 func (c *Cluster) Verify(ctx context.Context, o VerifyOptions) (*Report, error) {
-	all := &Report{}
+	var streams []*StreamReport
 	for i, d := range c.shards {
 		r, err := NewVerifier(c.bus, d, c.log, o).Verify(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("shard %d: %w", i+1, err)
 		}
-		all.Streams = append(all.Streams, r.Streams...)
+		streams = append(streams, r.Streams...)
 	}
-	return all, nil
+	return newReport(streams), nil
 }
 
 // Rebuild restores the tables of every shard from the log, one shard after the other; see the

@@ -114,10 +114,10 @@ func rebuildDamages(t *testing.T, b *bus.Bus, servers *cluster.Servers) *store.C
 		must(t, c.Databases()[random.IntN(2)].Exec(t.Context(), statement))
 		r, err := c.Verify(t.Context(), store.VerifyOptions{})
 		must(t, err)
-		if r.Different() <= found {
-			t.Errorf("%s: %d hours differ, and %d before", name, r.Different(), found)
+		if r.Different <= found {
+			t.Errorf("%s: %d hours differ, and %d before", name, r.Different, found)
 		}
-		found = r.Different()
+		found = r.Different
 	}
 	must(t, c.Rebuild(t.Context(), store.RebuildOptions{}))
 	verifyCluster(t, b, c)

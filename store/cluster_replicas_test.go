@@ -189,7 +189,7 @@ func TestReplicas_ContinueAnInsertOfALostServer(t *testing.T) {
 		if err != nil {
 			return false
 		}
-		return r.Different() == 0
+		return r.Different == 0
 	})
 	verifyCluster(t, b, c) // on the first server
 }

@@ -238,7 +238,7 @@ func TestStore_RebuildsUnreadableParts(t *testing.T) {
 	awaitSequences(t, d, last)
 	await(t, "the end of the rebuild", func() bool {
 		r, err := store.NewVerifier(b, d, discard, store.VerifyOptions{}).Verify(t.Context())
-		return err == nil && r.Different() == 0
+		return err == nil && r.Different == 0
 	})
 	finish()
 	want := []string{"job_run", "node_minute", "node_sample"}

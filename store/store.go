@@ -161,7 +161,7 @@ func (s *Store) rebuildDamaged(ctx context.Context) {
 		}
 		var damaged []string
 		if err == nil {
-			damaged = r.DamagedStreams()
+			damaged = r.Damaged
 		}
 		if len(damaged) > 0 {
 			s.log.Warn("tables are rebuilt from the log", "streams", damaged)

@@ -58,15 +58,15 @@ func (v *Verifier) checkTables(ctx context.Context) error {
 }
 
 func (v *Verifier) verifyAll(ctx context.Context) (*Report, error) {
-	r := &Report{}
+	var streams []*StreamReport
 	for _, durable := range v.database.shard.durables() {
 		s, err := v.verifyStream(ctx, durable)
 		if err != nil {
 			return nil, fmt.Errorf("verify %s: %w", durable.Stream, err)
 		}
-		r.Streams = append(r.Streams, s)
+		streams = append(streams, s)
 	}
-	return r, nil
+	return newReport(streams), nil
 }
 
 // verifyStream compares one stream with its tables, and these with their roll-ups.

@@ -191,7 +191,7 @@ func TestVerify_FindsRowsThatOnlyOldTablesHad(t *testing.T) {
 	d := storetest.New(t)
 	must(t, d.Migrate(t.Context()))
 	r, _ := verify(t, b, d, store.VerifyOptions{}, 0)
-	if r.Different() == 0 {
+	if r.Different == 0 {
 		t.Error("no hour differs, want all")
 	}
 	if log, have, _, _ := totals(r, "node_sample"); log != 400 || have != 0 {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -12,7 +11,25 @@ import (
 
 // Report is the result of a verification.
 type Report struct {
-	Streams []*StreamReport `json:"streams"`
+	OK        bool            `json:"ok"`        // nothing differs
+	Different int             `json:"differing"` // hours of tables and roll-ups
+	Streams   []*StreamReport `json:"streams"`
+
+	Damaged []string `json:"-"` // streams whose tables or roll-ups differ
+}
+
+// newReport counts the differences of streams.
+func newReport(streams []*StreamReport) *Report {
+	r := &Report{Streams: streams}
+	for _, s := range streams {
+		n := s.different()
+		r.Different += n
+		if n > 0 && !slices.Contains(r.Damaged, s.Stream) {
+			r.Damaged = append(r.Damaged, s.Stream)
+		}
+	}
+	r.OK = r.Different == 0
+	return r
 }
 
 // StreamReport is the result for one stream.
@@ -92,14 +109,6 @@ func appendLimited(list *[]string, ids ...string) {
 	*list = append(*list, ids[:min(len(ids), maxListed-len(*list))]...)
 }
 
-// Different returns the number of hours of tables and roll-ups that differ.
-func (r *Report) Different() (hours int) {
-	for _, s := range r.Streams {
-		hours += s.different()
-	}
-	return hours
-}
-
 // different returns the number of hours of the stream's tables and roll-ups that differ.
 func (s *StreamReport) different() (hours int) {
 	for _, t := range s.Tables {
@@ -115,26 +124,6 @@ func (s *StreamReport) different() (hours int) {
 	return hours
 }
 
-// DamagedStreams returns the streams whose tables or roll-ups differ.
-func (r *Report) DamagedStreams() (names []string) {
-	for _, s := range r.Streams {
-		if s.different() > 0 && !slices.Contains(names, s.Stream) {
-			names = append(names, s.Stream)
-		}
-	}
-	return names
-}
-
-// Busy returns the number of rows of roll-ups that could not be compared.
-func (r *Report) Busy() (rows uint64) {
-	for _, s := range r.Streams {
-		for _, u := range s.RollUps {
-			rows += u.Busy
-		}
-	}
-	return rows
-}
-
 // Checksum is the sum of the hashes of events modulo 2^64, in JSON sixteen hex digits.
 type Checksum uint64
 
@@ -144,36 +133,14 @@ func (c Checksum) String() string { return fmt.Sprintf("%016x", uint64(c)) }
 // MarshalText encodes the checksum as sixteen hex digits.
 func (c Checksum) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
-// UnmarshalText decodes the result of MarshalText.
-func (c *Checksum) UnmarshalText(text []byte) error {
-	n, err := strconv.ParseUint(string(text), 16, 64)
-	if err != nil {
-		return fmt.Errorf("decode checksum: %w", err)
-	}
-	*c = Checksum(n)
-	return nil
-}
-
-// VerifyResult is a Report with its conclusion, as courier store verify --output json prints it.
-type VerifyResult struct {
-	OK    bool `json:"ok"`        // nothing differs
-	Found int  `json:"differing"` // differing hours of tables and roll-ups
-	*Report
-}
-
-// NewVerifyResult counts the differences of a report.
-func NewVerifyResult(r *Report) *VerifyResult {
-	found := r.Different()
-	return &VerifyResult{OK: found == 0, Found: found, Report: r}
-}
-
 // WriteText writes the compared numbers, and then the differences in each hour. The JSON also has the
 // first IDs and keys.
-func (v *VerifyResult) WriteText(out io.Writer) error {
-	if err := v.writeNumbers(out); err != nil {
+func (r *Report) WriteText(out io.Writer) error {
+	if err := r.writeNumbers(out); err != nil {
 		return err
 	}
-	for _, s := range v.Streams {
+	busy := uint64(0)
+	for _, s := range r.Streams {
 		for _, u := range s.Tables {
 			for _, h := range u.Hours {
 				if !h.Differs() {
@@ -184,6 +151,7 @@ func (v *VerifyResult) WriteText(out io.Writer) error {
 			}
 		}
 		for _, u := range s.RollUps {
+			busy += u.Busy
 			for _, h := range u.Hours {
 				when := "without an hour"
 				if !h.At.IsZero() {
@@ -194,20 +162,20 @@ func (v *VerifyResult) WriteText(out io.Writer) error {
 			}
 		}
 	}
-	if busy := v.Busy(); busy > 0 {
+	if busy > 0 {
 		fmt.Fprintf(out,
 			"%d rows of roll-ups were not compared, because stores were writing them:"+
 				" verify again later.\n", busy)
 	}
-	_, err := fmt.Fprintln(out, v.conclusion())
+	_, err := fmt.Fprintln(out, r.conclusion())
 	return err
 }
 
-func (v *VerifyResult) writeNumbers(out io.Writer) error {
+func (r *Report) writeNumbers(out io.Writer) error {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "stream\tsequences\ttable\thours\tin the log\tin the table\tolder\t"+
 		"not compared\tdiffering")
-	for _, s := range v.Streams {
+	for _, s := range r.Streams {
 		for _, u := range s.Tables {
 			var log, table, older, differing uint64
 			for _, h := range u.Hours {
@@ -245,11 +213,11 @@ func sequences(s *StreamReport) string {
 	return fmt.Sprintf("%d-%d", s.First, s.Last)
 }
 
-func (v *VerifyResult) conclusion() string {
-	if v.OK {
+func (r *Report) conclusion() string {
+	if r.OK {
 		return "Log, tables and roll-ups agree."
 	}
 	return fmt.Sprintf("%d hours differ (--output json names their events); "+
 		"courier store rebuild %s writes their tables again from the log.",
-		v.Found, strings.Join(v.DamagedStreams(), " "))
+		r.Different, strings.Join(r.Damaged, " "))
 }

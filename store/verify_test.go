@@ -139,7 +139,7 @@ func TestVerify_FindsDifferencesThatARebuildRemoves(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("found by %s (-want +got):\n%s", protocol, diff)
 		}
-		rebuild(t, b, d, r.DamagedStreams()...)
+		rebuild(t, b, d, r.Damaged...)
 		clean(t, b, d, "after a rebuild")
 	}
 }

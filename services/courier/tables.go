@@ -64,9 +64,8 @@ func compare(
 	if err != nil {
 		return err
 	}
-	v := store.NewVerifyResult(r)
-	err = output.print(w.stdout, v, v.WriteText)
-	if err == nil && !v.OK {
+	err = output.print(w.stdout, r, r.WriteText)
+	if err == nil && !r.OK {
 		return exitStatus(1)
 	}
 	return err
