@@ -260,7 +260,7 @@ func TestCompose_VersionsMatchTheEmbeddedServers(t *testing.T) {
 		{c.Services["nats1"].Image, "nats:" + find(t, "go.mod", `nats-server/v2 v(\S+)`) + "-"},
 		{
 			c.Services["clickhouse"].Image,
-			"clickhouse/clickhouse-server:" + find(t, "store/engine/library.go",
+			"clickhouse/clickhouse-server:" + find(t, "store/engine/install.go",
 				`pinnedVersion   = "(\d+\.\d+\.\d+)-stable`) + ".",
 		},
 		{
