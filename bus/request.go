@@ -33,12 +33,15 @@ type Endpoint struct {
 	handle func(ctx context.Context, subject string, data []byte) (any, error)
 }
 
-// Handle returns an endpoint that decodes requests strictly into Q, validates them and calls
-// handle. The error of handle crosses the wire as a schemas.Error.
-func Handle[Q any, R interface {
+// requestTo is a pointer to a struct Q that is a request.
+type requestTo[Q any] interface {
 	*Q
 	schemas.Request
-}](subject string, handle func(ctx context.Context, q R) (any, error)) Endpoint {
+}
+
+// Handle returns an endpoint that decodes requests strictly into Q, validates them and calls
+// handle. The error of handle crosses the wire as a schemas.Error.
+func Handle[Q any, R requestTo[Q]](subject string, handle func(ctx context.Context, q R) (any, error)) Endpoint {
 	return newEndpoint(subject, func(ctx context.Context, _ string, q R) (any, error) {
 		return handle(ctx, q)
 	})
@@ -47,17 +50,15 @@ func Handle[Q any, R interface {
 // HandlePerson is Handle for requests of persons: it answers the subject prefixed with any
 // person, and passes that person to handle. The name is authentic if the server lets users
 // publish under their own name only.
-func HandlePerson[Q any, R interface {
-	*Q
-	schemas.Request
-}](subject string, handle func(ctx context.Context, person string, q R) (any, error)) Endpoint {
+func HandlePerson[Q any, R requestTo[Q]](
+	subject string, handle func(ctx context.Context, person string, q R) (any, error),
+) Endpoint {
 	return newEndpoint(schemas.PersonSubject("*", subject), handle)
 }
 
-func newEndpoint[Q any, R interface {
-	*Q
-	schemas.Request
-}](subject string, handle func(ctx context.Context, person string, q R) (any, error)) Endpoint {
+func newEndpoint[Q any, R requestTo[Q]](
+	subject string, handle func(ctx context.Context, person string, q R) (any, error),
+) Endpoint {
 	decodeAndHandle := func(ctx context.Context, requested string, data []byte) (any, error) {
 		q := R(new(Q))
 		if err := schemas.DecodeRequest(data, q); err != nil {

@@ -93,10 +93,6 @@ func (c *Cluster) Close() error {
 	return errors.Join(failures...)
 }
 
-// Databases returns the database of each shard. A Store, Verifier or Rebuild of it handles the events
-// of that shard.
-func (c *Cluster) Databases() []*Database { return c.shards }
-
 // Migrate is Database.Migrate for the servers of the cluster. If a server has all migrations
 // already, it does not wait for the others. Otherwise it waits for one server of each shard; Run
 // migrates further replicas when they are available.

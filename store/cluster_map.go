@@ -42,9 +42,6 @@ type Cluster struct {
 	opened    []*Database
 }
 
-// ShardMap returns the shards by which the tables are written.
-func (c *Cluster) ShardMap() *schemas.ShardMap { return c.shardMap }
-
 // database opens a database, which Close closes.
 func (c *Cluster) database(
 	like *Database, servers []string, name string, settings clickhouse.Settings,

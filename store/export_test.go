@@ -81,3 +81,8 @@ func (c *Cluster) MigrateWith(ctx context.Context, all []schemas.Migration) erro
 
 // Durables returns the consumers of the writers of a database.
 func (d *Database) Durables() []schemas.Durable { return d.shard.durables() }
+
+// Databases returns the database of each shard.
+func (c *Cluster) Databases() []*Database { return c.shards }
+
+func (c *Cluster) ShardMap() *schemas.ShardMap { return c.shardMap }

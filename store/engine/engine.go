@@ -118,7 +118,7 @@ func (e *Engine) Ready(ctx context.Context) (Connection, error) {
 func (e *Engine) Run(ctx context.Context) error {
 	err := e.run(ctx)
 	e.metrics.up.Set(0)
-	e.readiness.setEnded(err)
+	e.readiness.set(Connection{}, false, cmp.Or(err, ErrStopped))
 	return err
 }
 

@@ -191,32 +191,20 @@ func (p Connection) LogValue() slog.Value {
 	)
 }
 
-// readiness holds the state of the engine for callers of Ready: starting, ready, or ended.
+// readiness tells callers of Ready the endpoint of a running engine, or the error of one that has ended.
 type readiness struct {
 	mu       sync.Mutex
 	endpoint Connection
-	ready    bool
-	ended    bool
-	err      error
+	isReady  bool
+	ended    error         // nil: it runs, starts or will be restarted
 	changed  chan struct{} // closed at the next change
 }
 
-func (r *readiness) setReady(p Connection) {
-	r.update(func() { r.endpoint, r.ready = p, true })
-}
-
-func (r *readiness) setEnded(err error) {
-	if err == nil {
-		err = ErrStopped
-	}
-	r.update(func() { r.ready, r.ended, r.err = false, true, err })
-}
-
-// update changes the state and wakes the callers of wait.
-func (r *readiness) update(change func()) {
+// set wakes the callers of wait.
+func (r *readiness) set(endpoint Connection, isReady bool, ended error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	change()
+	r.endpoint, r.isReady, r.ended = endpoint, isReady, ended
 	close(r.changed)
 	r.changed = make(chan struct{})
 }
@@ -224,13 +212,10 @@ func (r *readiness) update(change func()) {
 func (r *readiness) wait(ctx context.Context) (Connection, error) {
 	for {
 		r.mu.Lock()
-		endpoint, ready, ended, err, changed := r.endpoint, r.ready, r.ended, r.err, r.changed
+		endpoint, isReady, ended, changed := r.endpoint, r.isReady, r.ended, r.changed
 		r.mu.Unlock()
-		if ready {
-			return endpoint, nil
-		}
-		if ended {
-			return Connection{}, err
+		if isReady || ended != nil {
+			return endpoint, ended
 		}
 		select {
 		case <-changed:

@@ -79,7 +79,7 @@ func (v *supervisor) runOnce(ctx context.Context) error {
 	case <-c.exited:
 	case <-ctx.Done():
 	}
-	v.readiness.update(func() { v.readiness.ready = false })
+	v.readiness.set(Connection{}, false, nil)
 	v.metrics.up.Set(0)
 	if ctx.Err() != nil {
 		return v.endChild(ctx, c)
@@ -126,7 +126,7 @@ func (v *supervisor) setReady(p Connection, c *hostProcess, took time.Duration) 
 	if reason := unconfined(c.log.text()); reason != "" {
 		v.log.Warn("engine is not confined: its users can read the files of this user", "reason", reason)
 	}
-	v.readiness.setReady(p)
+	v.readiness.set(p, true, nil)
 }
 
 // endChild stops a child. If ctx has not ended, the child has failed to start and is killed.
