@@ -18,8 +18,7 @@ import (
 
 type gatherer struct {
 	mu          sync.Mutex
-	forSamples  collectorSet
-	forObserver collectorSet
+	collectors  []collector.Collector
 	unavailable []string // collectors that this system does not support, with the reason
 	names       map[*prometheus.Desc]string
 }
@@ -35,21 +34,18 @@ func newGatherer() (*gatherer, error) {
 		return nil, fmt.Errorf("initialise the flags of node_exporter: %w", err)
 	}
 	g := &gatherer{names: map[*prometheus.Desc]string{}}
-	available := map[string]collector.Collector{}
 	for _, name := range sampleCollectors {
 		c, err := newCollector(name)
 		if err != nil {
 			g.unavailable = append(g.unavailable, fmt.Sprintf("%s (%v)", name, err))
 			continue
 		}
-		available[name] = c
+		g.collectors = append(g.collectors, c)
 	}
-	if len(available) == 0 {
+	if len(g.collectors) == 0 {
 		return nil, fmt.Errorf("no node_exporter collector is available: %s",
 			strings.Join(g.unavailable, ", "))
 	}
-	g.forSamples = newCollectorSet(available, sampleCollectors)
-	g.forObserver = newCollectorSet(available, observerCollectors)
 	return g, nil
 }
 
@@ -72,38 +68,22 @@ func newCollector(name string) (collector.Collector, error) {
 	return c, err
 }
 
-type collectorSet []collector.Collector
-
-func newCollectorSet(available map[string]collector.Collector, names []string) collectorSet {
-	var set collectorSet
-	for _, name := range names {
-		if c, isAvailable := available[name]; isAvailable {
-			set = append(set, c)
-		}
-	}
-	return set
-}
-
 // update sends all metrics and closes the channel. Figures of a failing collector are missing.
-func (s collectorSet) update(metrics chan<- prometheus.Metric) {
+func (g *gatherer) update(metrics chan<- prometheus.Metric) {
 	defer close(metrics)
-	for _, c := range s {
+	for _, c := range g.collectors {
 		_ = c.Update(metrics) // the missing figures show the failure
 	}
 }
 
-func (g *gatherer) read(context.Context) (nodeReading, error) { return g.readSet(g.forSamples) }
-
-func (g *gatherer) readForObserver() (nodeReading, error) { return g.readSet(g.forObserver) }
-
-// readSet reads a set of collectors without a registry. A registry would sort and check all
+// read reads the collectors without a registry. A registry would sort and check all
 // metrics, of which a sample needs a tenth, and cost as much as publishing the sample.
-func (g *gatherer) readSet(set collectorSet) (nodeReading, error) {
+func (g *gatherer) read(context.Context) (nodeReading, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	r := newReading(time.Now())
 	metrics := make(chan prometheus.Metric, 64)
-	go set.update(metrics)
+	go g.update(metrics)
 
 	var failure error
 	for m := range metrics {

@@ -19,9 +19,7 @@ func sharedGatherer() (*gatherer, error) {
 	return nil, fmt.Errorf("node samples require Linux, this is %s", runtime.GOOS)
 }
 
-func (g *gatherer) read(context.Context) (nodeReading, error) { return g.readForObserver() }
-
-func (g *gatherer) readForObserver() (nodeReading, error) {
+func (g *gatherer) read(context.Context) (nodeReading, error) {
 	return nodeReading{}, fmt.Errorf("no node counters on %s", runtime.GOOS)
 }
 

@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"context"
 	"log/slog"
 	"os"
 	"slices"
@@ -45,7 +46,7 @@ func (o *Observer) read() nodeReading {
 	if o.gatherer == nil {
 		return nodeReading{}
 	}
-	r, err := o.gatherer.readForObserver()
+	r, err := o.gatherer.read(context.Background())
 	if err != nil {
 		o.log.Debug("node load not measured", "error", err)
 		return nodeReading{}

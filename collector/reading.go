@@ -12,11 +12,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// Collectors of node_exporter for samples and for an Observer.
-var (
-	sampleCollectors   = []string{"cpu", "loadavg", "pressure", "meminfo", "diskstats", "netdev"}
-	observerCollectors = []string{"cpu", "loadavg"}
-)
+// sampleCollectors are the collectors of node_exporter that a sample needs.
+var sampleCollectors = []string{"cpu", "loadavg", "pressure", "meminfo", "diskstats", "netdev"}
 
 // nodeReading is the content of a node's counters at one instant. Counters are totals since the
 // boot; two readings make a sample.

@@ -31,7 +31,6 @@ type scraper struct {
 	client   *http.Client
 	all      url.URL // returns all metrics
 	filtered url.URL // returns only the metrics of sampleCollectors
-	text     bytes.Buffer
 
 	// useAll is set if filtered is refused, because node_exporter has disabled a collector.
 	useAll bool
@@ -79,15 +78,14 @@ func (s *scraper) scrape(ctx context.Context) (nodeReading, error) {
 		return r, fmt.Errorf("status %s", response.Status)
 	}
 
-	s.text.Reset()
-	if _, err := s.text.ReadFrom(io.LimitReader(response.Body, maxScrapeBytes+1)); err != nil {
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxScrapeBytes+1))
+	if err != nil {
 		return r, err
 	}
-	if s.text.Len() > maxScrapeBytes {
-		s.text = bytes.Buffer{} // releases the memory
+	if len(text) > maxScrapeBytes {
 		return r, fmt.Errorf("the response is longer than %d bytes", maxScrapeBytes)
 	}
-	families, err := parseMetrics(&s.text)
+	families, err := parseMetrics(bytes.NewReader(text))
 	if err != nil {
 		return r, err
 	}

@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"context"
 	"net/http/httptest"
 	"sync"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/prometheus/node_exporter/collector"
 )
 
 // recordingCollector wraps a gatherer as a prometheus.Collector, and stores the collected metrics
@@ -26,9 +28,10 @@ func (r *recordingCollector) Collect(out chan<- prometheus.Metric) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	all := make(chan prometheus.Metric)
-	go r.g.forSamples.update(all)
+	go r.g.update(all)
+	teed := &gatherer{collectors: []collector.Collector{tee{all, out}}, names: r.g.names}
 	var err error
-	if r.reading, err = r.g.readSet(collectorSet{tee{all, out}}); err != nil {
+	if r.reading, err = teed.read(context.Background()); err != nil {
 		panic(err)
 	}
 }
