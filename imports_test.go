@@ -153,7 +153,6 @@ var modules = map[string][]string{
 		"runner",
 		"runner/usage",
 		"collector",
-		"workloads/digits",
 		"services",
 	},
 	"golang.org/x/term":             {"runner", "services"},

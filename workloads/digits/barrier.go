@@ -36,11 +36,9 @@ func newBarrier(parties int) *barrier {
 	return b
 }
 
-// adjust adapts to the CPUs that the process may use now: with more parties than CPUs, the others
-// cannot arrive while one spins.
-func (b *barrier) adjust() {
-	b.spins.Store(int(b.parties) <= min(runtime.GOMAXPROCS(0), allowedCPUs()))
-}
+// adjust adapts to the CPUs that the process may use now, which the runtime watches: with more parties
+// than CPUs, the others cannot arrive while one spins.
+func (b *barrier) adjust() { b.spins.Store(int(b.parties) <= runtime.GOMAXPROCS(0)) }
 
 // wait blocks until all parties have called it.
 func (b *barrier) wait() {

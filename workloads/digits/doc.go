@@ -2,8 +2,7 @@
 // with momentum on the 1,797 handwritten digits of the UCI repository. The model is a perceptron
 // with one hidden layer. The data is embedded.
 //
-// Run takes a command line and writes a line per epoch, by default the JSON that Courier's runner
-// understands:
+// Run takes a command line and writes a line per epoch, in JSON that Courier's runner understands:
 //
 //	{"epoch":1,"seconds":0.25,"loss":1.9,"accuracy":0.71,
 //	"batch_size":32,"cpus":1,"samples":28800,"validation_samples":597}

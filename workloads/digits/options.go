@@ -8,12 +8,6 @@ import (
 	"os"
 )
 
-// Formats on the command line.
-const (
-	formatText = "text"
-	formatJSON = "json"
-)
-
 // Limits of the flags. Those of the batch size are from the ICPE 2021 paper; the others keep a
 // typing mistake from filling memory.
 const (
@@ -40,8 +34,7 @@ type options struct {
 	learningRate float64
 	momentum     float64
 	seed         uint64
-	augment      int // distorted copies of each image and epoch
-	format       string
+	augment      int    // distorted copies of each image and epoch
 	control      string // file that changes batch size and CPUs between epochs; empty: none
 }
 
@@ -62,7 +55,6 @@ func (o *options) flags() *flag.FlagSet {
 	f.StringVar(&o.control, "control", os.Getenv(controlVariable),
 		"`file` that is read before each epoch: {\"batch_size\":64,\"cpus\":2,\"from_epoch\":5}"+
 			" changes batch size and workers; $"+controlVariable+" names it, too")
-	f.StringVar(&o.format, "format", formatJSON, "`kind` of the line per epoch: json, text")
 	return f
 }
 
@@ -90,8 +82,6 @@ func (o options) validate() error {
 			o.learningRate <= 10, "--learning-rate", o.learningRate, "above 0 and at most 10"),
 		flagError(o.momentum >= 0 && o.momentum < 1, "--momentum", o.momentum, "0 to below 1"),
 		within("--augment", o.augment, 0, mostAugment),
-		flagError(o.format == formatText || o.format == formatJSON, "--format", fmt.Sprintf("%q", o.format),
-			formatText+" or "+formatJSON),
 	)
 }
 

@@ -2,7 +2,6 @@ package digits
 
 import (
 	"encoding/json"
-	"fmt"
 	"io"
 )
 
@@ -20,11 +19,6 @@ type epochLine struct {
 
 // report writes the line of a finished epoch.
 func report(w io.Writer, o options, r result) error {
-	if o.format == formatText {
-		_, err := fmt.Fprintf(w, "epoch %d/%d seconds=%.3f loss=%.4f accuracy=%.4f\n",
-			r.epoch, o.epochs, r.duration.Seconds(), r.loss, r.accuracy)
-		return err
-	}
 	return json.NewEncoder(w).Encode(epochLine{
 		Epoch: r.epoch, Seconds: r.duration.Seconds(), Loss: r.loss,
 		Accuracy: r.accuracy, BatchSize: o.batchSize, CPUs: o.cpus,

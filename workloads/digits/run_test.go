@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -95,19 +94,6 @@ func TestRun_RepeatsItself(t *testing.T) {
 	}
 }
 
-func TestRun_Text(t *testing.T) {
-	var out bytes.Buffer
-	if err := digits.Run(t.Context(), []string{
-		"--format=text", "--epochs=1", "--augment=0",
-	}, &out); err != nil {
-		t.Fatal(err)
-	}
-	want := regexp.MustCompile(`^epoch 1/1 seconds=\d+\.\d{3} loss=\d+\.\d{4} accuracy=0\.\d{4}\n$`)
-	if !want.MatchString(out.String()) {
-		t.Errorf("Run(--format text) wrote %q, want %s", out.String(), want)
-	}
-}
-
 func TestRun_RefusesBadFlags(t *testing.T) {
 	tests := []struct {
 		args string
@@ -126,7 +112,6 @@ func TestRun_RefusesBadFlags(t *testing.T) {
 		{"--momentum 1", "--momentum 1: want 0 to below 1"},
 		{"--seed -1", "-seed"},
 		{"--augment -1", "--augment -1: want 0 to 1000"},
-		{"--format xml", `--format "xml": want text or json`},
 		{"--size 4", "-size"},
 		{"train", `unexpected argument "train"`},
 		{"--cpus 0 --epochs 0", "--epochs 0"},
@@ -151,7 +136,7 @@ func TestRun_Help(t *testing.T) {
 		}
 		for _, flag := range []string{
 			"-batch-size", "-cpus", "-epochs", "-learning-rate", "-seed", "-augment",
-			"-format", "-control",
+			"-control",
 		} {
 			if !strings.Contains(out.String(), flag) {
 				t.Errorf("Run(%s) does not explain %s:\n%s", ask, flag, out.String())
