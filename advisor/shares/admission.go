@@ -32,18 +32,13 @@ func ApplyPolicy(c *cluster.Cluster, again, recorded *schemas.Advice) {
 // SetVerdict sets the verdict of a policy on a job that would start now, given the number of queued jobs
 // that may run on its nodes.
 func SetVerdict(advice *schemas.Advice, policy string, waits int) {
-	v := &schemas.Admission{
-		Policy: policy, Verdict: schemas.Admitted, Rule: schemas.AdmissionByPromises,
-		Breaks: brokenJobs(advice),
-	}
+	v := AdmittedByPromises(policy)
+	v.Breaks = brokenJobs(advice)
 	advice.Admission = v
 	switch {
 	case policy == schemas.AdmissionProtect && len(v.Breaks) > 0:
-		v.Verdict, advice.Action = schemas.Refused, schemas.ActionRefuse
-		advice.Message = "refused, as it would break the promise to " + listJobs(v.Breaks) + ": " +
-			advice.Message
+		hold(advice, waits, "it would break the promise to "+listJobs(v.Breaks))
 	case policy == schemas.AdmissionQueue && (waits > 0 || !FitsNow(advice)):
-		v.Verdict, v.Position, advice.Action = schemas.Queued, waits+1, schemas.ActionWait
 		if start := startDelay(advice); waits == 0 && start > 0 {
 			v.StartSeconds = &start
 		}
@@ -54,8 +49,25 @@ func SetVerdict(advice *schemas.Advice, policy string, waits int) {
 		case waits == 0:
 			why = "started later it keeps its own SLO"
 		}
-		advice.Message = "queued, as " + why + ": " + advice.Message
+		hold(advice, waits, why)
 	}
+}
+
+// HoldForCPUs queues or refuses a job for which no CPUs are free.
+func HoldForCPUs(advice *schemas.Advice, policy string, waits int) {
+	advice.Admission = &schemas.Admission{Policy: policy, Rule: schemas.AdmissionByCPUs}
+	hold(advice, waits, "too few CPUs are free")
+}
+
+// hold refuses a job if its policy is to protect promises. Otherwise it queues the job.
+func hold(advice *schemas.Advice, waits int, why string) {
+	v, verb := advice.Admission, "queued"
+	if v.Policy == schemas.AdmissionProtect {
+		verb, v.Verdict, advice.Action = "refused", schemas.Refused, schemas.ActionRefuse
+	} else {
+		v.Verdict, v.Position, advice.Action = schemas.Queued, waits+1, schemas.ActionWait
+	}
+	advice.Message = verb + ", as " + why + ": " + advice.Message
 }
 
 // AdmittedByPromises returns the verdict on a queued job that breaks no promise.
@@ -120,17 +132,12 @@ func NextToStart(
 	queue []*schemas.Advice, mayUse func(before *schemas.Advice, nodes []string) bool,
 	admit func(queued *schemas.Advice, isFirst bool) *schemas.Advice,
 ) *schemas.Advice {
-	ordered := slices.Clone(queue)
-	slices.SortStableFunc(ordered, func(a, b *schemas.Advice) int {
-		x, y := likelyMisses(a), likelyMisses(b)
-		switch {
-		case x == y:
-			return 0
-		case x:
-			return 1
+	ordered := slices.DeleteFunc(slices.Clone(queue), likelyMisses)
+	for _, a := range queue {
+		if likelyMisses(a) {
+			ordered = append(ordered, a)
 		}
-		return -1
-	})
+	}
 	for i, queued := range ordered {
 		before := func(nodes []string) int {
 			return slices.IndexFunc(ordered[:i], func(b *schemas.Advice) bool { return mayUse(b, nodes) })
@@ -157,19 +164,6 @@ func listJobs(jobs []string) string {
 		return strings.Join(jobs[:3], ", ") + " and others"
 	}
 	return strings.Join(jobs, ", ")
-}
-
-// HoldForCPUs queues or refuses a job for which no CPUs are free.
-func HoldForCPUs(advice *schemas.Advice, policy string, waits int) {
-	v := &schemas.Admission{Policy: policy, Rule: schemas.AdmissionByCPUs}
-	advice.Admission = v
-	if policy == schemas.AdmissionProtect {
-		v.Verdict, advice.Action = schemas.Refused, schemas.ActionRefuse
-		advice.Message = "refused, as too few CPUs are free: " + advice.Message
-		return
-	}
-	v.Verdict, v.Position, advice.Action = schemas.Queued, waits+1, schemas.ActionWait
-	advice.Message = "queued, as too few CPUs are free: " + advice.Message
 }
 
 // NeedsBusyCPUs reports whether a node that is not idle has fewer free CPUs than a job needs there. It

@@ -53,10 +53,6 @@ func (n Pools) free(r decide.Regressors, now time.Time) int {
 	return free
 }
 
-func (n Pools) areIdle() bool {
-	return !slices.ContainsFunc(n, func(s *Pool) bool { return !s.IsIdle })
-}
-
 // Admit returns the advice for an elastic job that may start now; nil if it must wait. A job that
 // meets its SLO may start if the deadline policy admits it. Any other job may start on CPUs that
 // nobody holds, if that breaks no promise. Foreign load does not keep a job from idle nodes.
@@ -71,7 +67,8 @@ func (n Pools) Admit(q *decide.Question, r decide.Regressors, now time.Time) *sc
 	counts := slices.DeleteFunc(slices.Clone(q.Request.CPUs), func(cpus int) bool {
 		return n.onEach(cpus) > free
 	})
-	if len(counts) == 0 && n.areIdle() {
+	isBusy := func(s *Pool) bool { return !s.IsIdle }
+	if len(counts) == 0 && !slices.ContainsFunc(n, isBusy) {
 		counts = schemas.CPUs{slices.Min(q.Request.CPUs)}
 	}
 	if len(counts) == 0 {
