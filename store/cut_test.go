@@ -13,58 +13,66 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// proxy is a proxy of a server whose connections a test can cut.
-type proxy struct {
-	listener net.Listener
-	target   string
-	all      sync.WaitGroup
+// relay forwards the connections of a listener to a server until the test ends.
+type relay struct {
+	net.Listener
+	server string
+	all    sync.WaitGroup
 
-	mu      sync.Mutex
-	open    []net.Conn
-	cuts    int
-	packets int // forwarded in both directions
-	left    int // packets until a cut, which drops the last one; 0: no cut
+	// pass, if set, reports whether to forward a packet; otherwise the packet is lost.
+	pass func(from net.Conn, packet []byte, toServer bool) bool
+
+	mu   sync.Mutex
+	open []net.Conn
 }
 
-func newProxy(t *testing.T, target string) *proxy {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	w := &proxy{listener: l, target: target}
-	w.all.Go(w.accept)
+func newRelay(
+	t *testing.T, l net.Listener, server string, pass func(from net.Conn, packet []byte, toServer bool) bool,
+) *relay {
+	t.Helper()
+	r := &relay{Listener: l, server: server, pass: pass}
+	r.all.Go(r.accept)
 	t.Cleanup(func() {
 		_ = l.Close()
-		w.cut()
-		w.all.Wait()
+		r.reset()
+		r.all.Wait()
 	})
-	return w
+	return r
 }
 
-func (w *proxy) accept() {
+func listen(t *testing.T) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	return l
+}
+
+func (r *relay) accept() {
 	for {
-		client, err := w.listener.Accept()
+		client, err := r.Accept()
 		if err != nil {
 			return
 		}
-		server, err := net.Dial("tcp", w.target)
+		server, err := net.Dial("tcp", r.server)
 		if err != nil {
 			_ = client.Close()
 			continue
 		}
-		w.mu.Lock()
-		w.open = append(w.open, client, server)
-		w.mu.Unlock()
-		w.all.Go(func() { w.forward(server, client) })
-		w.all.Go(func() { w.forward(client, server) })
+		r.mu.Lock()
+		r.open = append(r.open, client, server)
+		r.mu.Unlock()
+		r.all.Go(func() { r.forward(server, client, true) })
+		r.all.Go(func() { r.forward(client, server, false) })
 	}
 }
 
 // forward copies data in one direction until one end closes.
-func (w *proxy) forward(to, from net.Conn) {
+func (r *relay) forward(to, from net.Conn, toServer bool) {
 	defer to.Close()
-	buffer := make([]byte, 32<<10)
+	buffer := make([]byte, 1<<16)
 	for {
 		n, err := from.Read(buffer)
-		if n > 0 && w.passes() {
+		if n > 0 && (r.pass == nil || r.pass(from, buffer[:n], toServer)) {
 			_, err = to.Write(buffer[:n])
 		}
 		if err != nil {
@@ -73,51 +81,58 @@ func (w *proxy) forward(to, from net.Conn) {
 	}
 }
 
-// passes counts a packet and reports whether to forward it.
-func (w *proxy) passes() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.packets++
-	if w.left == 0 {
-		return true
-	}
-	if w.left--; w.left > 0 {
-		return true
-	}
-	w.cutLocked()
-	return false
-}
-
-// cutAfter cuts the connections after this number of packets; 0: never.
-func (w *proxy) cutAfter(pieces int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.left = pieces
-}
-
-func (w *proxy) forwarded() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.packets
-}
-
-// cut resets all connections.
-func (w *proxy) cut() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.cutLocked()
-}
-
-// cutLocked is cut for callers that hold the lock.
-func (w *proxy) cutLocked() {
-	for _, c := range w.open {
+// reset resets all connections.
+func (r *relay) reset() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range r.open {
 		if tcp, ok := c.(*net.TCPConn); ok {
 			_ = tcp.SetLinger(0)
 		}
 		_ = c.Close()
 	}
-	w.open = nil
-	w.cuts++
+	r.open = nil
+}
+
+// cutter resets the connections of a relay after a number of packets.
+type cutter struct {
+	*relay
+	counting sync.Mutex
+	cuts     int
+	packets  int // forwarded in both directions
+	left     int // packets until a cut, which drops the last one; 0: no cut
+}
+
+func newCutter(t *testing.T, server string) *cutter {
+	t.Helper()
+	c := &cutter{}
+	c.relay = newRelay(t, listen(t), server, c.passes)
+	return c
+}
+
+// passes counts a packet and reports whether to forward it.
+func (c *cutter) passes(net.Conn, []byte, bool) bool {
+	c.counting.Lock()
+	defer c.counting.Unlock()
+	c.packets++
+	if c.left == 0 {
+		return true
+	}
+	if c.left--; c.left > 0 {
+		return true
+	}
+	c.reset()
+	c.cuts++
+	return false
+}
+
+// cutAfter cuts the connections after this number of packets (0: never), and returns the number of packets
+// and cuts so far.
+func (c *cutter) cutAfter(left int) (packets, cuts int) {
+	c.counting.Lock()
+	defer c.counting.Unlock()
+	c.left = left
+	return c.packets, c.cuts
 }
 
 // The test cuts the connection at random packets of an insert, so that an insert may succeed
@@ -130,8 +145,8 @@ func TestStore_LosesItsConnection(t *testing.T) {
 			must(t, err)
 			direct := storetest.Open(t, u.String())
 			must(t, direct.Migrate(t.Context()))
-			w := newProxy(t, u.Host)
-			u.Host = w.listener.Addr().String()
+			w := newCutter(t, u.Host)
+			u.Host = w.Addr().String()
 			d := storetest.Open(t, u.String())
 			writer := newStore(t, nil, d)
 			var samples []*schemas.Sample
@@ -143,17 +158,17 @@ func TestStore_LosesItsConnection(t *testing.T) {
 				}
 				b := batch(schemas.StreamNode, 50*n+1, s.events...)
 				for attempt := 1; ; attempt++ {
-					begin := w.forwarded()
+					begin, _ := w.cutAfter(0)
 					if attempt <= 6 {
 						w.cutAfter(1 + rand.N(attempt*packets))
 					}
 					err = writer.Write(t.Context(), b)
-					w.cutAfter(0)
+					end, _ := w.cutAfter(0)
 					if attempt == 20 {
 						t.Fatalf("batch %d failed in 20 attempts, the last without a cut: %v", n, err)
 					}
 					if err == nil {
-						packets = w.forwarded() - begin
+						packets = end - begin
 						break
 					}
 					failures++
@@ -162,9 +177,7 @@ func TestStore_LosesItsConnection(t *testing.T) {
 					samples = append(samples, e.(*schemas.Sample))
 				}
 			}
-			w.mu.Lock()
-			cuts := w.cuts
-			w.mu.Unlock()
+			_, cuts := w.cutAfter(0)
 			if failures == 0 {
 				t.Errorf("none of %d cuts made a batch fail", cuts)
 			}

@@ -10,7 +10,6 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
-	"io"
 	"log/slog"
 	"math/big"
 	"net"
@@ -155,42 +154,10 @@ func newTLSProxy(t *testing.T, server string) (address, caFile string) {
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	must(t, err)
 	caFile = filepath.Join(t.TempDir(), "ca.crt")
-	if err := os.WriteFile(caFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
-		0o600); err != nil {
-		t.Fatal(err)
-	}
-	l, err := tls.Listen("tcp", "127.0.0.1:0",
-		&tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}})
-	must(t, err)
-	t.Cleanup(func() { _ = l.Close() }) // ends the accept loop
-	go func() {
-		for {
-			near, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go join(near, server)
-		}
-	}()
-	return l.Addr().String(), caFile
-}
-
-// join copies data in both directions until one side closes.
-func join(near net.Conn, server string) {
-	defer near.Close()
-	far, err := net.Dial("tcp", server)
-	if err != nil {
-		return
-	}
-	defer far.Close()
-	ended := make(chan struct{}, 2)
-	for _, way := range [][2]net.Conn{{near, far}, {far, near}} {
-		go func() {
-			_, _ = io.Copy(way[0], way[1]) // a broken connection ends both directions
-			ended <- struct{}{}
-		}()
-	}
-	<-ended
+	block := &pem.Block{Type: "CERTIFICATE", Bytes: der}
+	must(t, os.WriteFile(caFile, pem.EncodeToMemory(block), 0o600))
+	config := &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
+	return newRelay(t, tls.NewListener(listen(t), config), server, nil).Addr().String(), caFile
 }
 
 // The connection uses TLS with a private authority, and a password from a file.

@@ -23,10 +23,8 @@ import (
 // stallingProxy forwards connections to a server. The first connection on which a client sends one of
 // the texts stalls from then on: it stays open, but nothing is forwarded.
 type stallingProxy struct {
-	net.Listener
-	server       string
-	stopsReading bool          // a stalled connection; otherwise it drops what it reads
-	closed       chan struct{} // when the test ends
+	net.Addr
+	stopsReading bool // a stalled connection; otherwise it drops what it reads
 
 	mu    sync.Mutex
 	texts []string // without a stalled connection
@@ -35,53 +33,19 @@ type stallingProxy struct {
 // startProxy returns a proxy that runs until the test ends.
 func startProxy(t *testing.T, server string, texts ...string) *stallingProxy {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	p := &stallingProxy{Listener: l, server: server, closed: make(chan struct{}), texts: texts}
-	var all sync.WaitGroup
-	t.Cleanup(func() { close(p.closed); must(t, l.Close()); all.Wait() })
-	all.Go(func() {
-		for {
-			client, err := l.Accept()
-			if err != nil {
-				return // closed
-			}
-			t.Cleanup(func() { _ = client.Close() }) // may be closed
-			all.Go(func() { p.forward(client) })
+	p := &stallingProxy{texts: texts}
+	r := newRelay(t, listen(t), server, func(from net.Conn, packet []byte, toServer bool) bool {
+		if !toServer || !p.stalls(packet) {
+			return true
 		}
+		if p.stopsReading {
+			<-t.Context().Done()
+		}
+		_, _ = io.Copy(io.Discard, from) // until the client gives up
+		return false
 	})
+	p.Addr = r.Addr()
 	return p
-}
-
-// forward forwards a connection until one side closes it.
-func (p *stallingProxy) forward(client net.Conn) {
-	server, err := net.Dial("tcp", p.server)
-	if err != nil {
-		_ = client.Close()
-		return
-	}
-	go func() {
-		_, _ = io.Copy(client, server)
-		_ = client.Close()
-	}()
-	defer server.Close()
-	buffer := make([]byte, 1<<16)
-	for {
-		n, err := client.Read(buffer)
-		if err != nil {
-			return
-		}
-		if p.stalls(buffer[:n]) {
-			if p.stopsReading {
-				<-p.closed
-			}
-			_, _ = io.Copy(io.Discard, client) // until the client gives up
-			return
-		}
-		if _, err := server.Write(buffer[:n]); err != nil {
-			return
-		}
-	}
 }
 
 // stalls reports whether a packet has one of the texts, which then stalls no other connection.
@@ -170,7 +134,7 @@ func openStalling(t *testing.T, texts ...string) (*store.Database, *stallingProx
 	u, err := url.Parse(o.URL)
 	must(t, err)
 	p := startProxy(t, u.Host, texts...)
-	u.Host = p.Addr().String()
+	u.Host = p.String()
 	o.URL = u.String()
 	return d, p, o
 }
