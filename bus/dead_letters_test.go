@@ -15,18 +15,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// letter publishes a dead letter with the data, like a reader that cannot decode it. It returns
-// the sequence of the letter in the stream DEAD.
-func letter(
-	t *testing.T,
-	b *bus.Bus,
-	stream string,
-	origin uint64,
-	subject string,
-	data []byte,
-	change func(*schemas.Dead),
-) uint64 {
-	t.Helper()
+// newDead returns a dead letter with the data, as a reader that cannot decode it publishes one.
+func newDead(stream string, origin uint64, subject string, data []byte) *schemas.Dead {
 	d := &schemas.Dead{
 		Stream:         stream,
 		OriginSequence: origin,
@@ -37,12 +27,24 @@ func letter(
 		OriginBytes:    len(data),
 	}
 	d.EventID, d.At = fmt.Sprintf("%s/%d/dead", stream, origin), time.Now().UTC()
-	if change != nil {
-		change(d)
-	}
+	return d
+}
+
+// letter publishes a dead letter, and returns its sequence in the stream DEAD.
+func letter(t *testing.T, b *bus.Bus, d *schemas.Dead) uint64 {
+	t.Helper()
 	sequence, err := b.Publish(within(t), d)
 	must(t, err)
 	return sequence
+}
+
+// copyLetter publishes a dead letter without a message ID, as after the duplicate window.
+func copyLetter(t *testing.T, js jetstream.JetStream, d *schemas.Dead) {
+	t.Helper()
+	data, err := schemas.Marshal(d)
+	must(t, err)
+	_, err = js.Publish(within(t), d.Subject(), data)
+	must(t, err)
 }
 
 // body is a stored sample with a space that no encoder writes.
@@ -72,22 +74,13 @@ func TestLetters_OldestFirstWithoutCopies(t *testing.T) {
 	t.Parallel()
 	server := bustest.NewServer(t)
 	b, js := server.Connect(t), outside(t, server.URL())
-	letter(t, b, "NODE", 7, nodeSubject, body(t, sample(7)), nil)
-	letter(t, b, "JOB", 3, "job.a.epoch", []byte("{"),
-		func(d *schemas.Dead) { d.Reason = "invalid: not JSON at byte 1" })
-	letter(t, b, "NODE", 9, nodeSubject, []byte("x"), nil)
-	again := func(d *schemas.Dead) {
-		d.EventID = "NODE/7/dead"
-	} // with another message ID, as after the duplicate window
-	data := body(t, sample(7))
-	if _, err := js.Publish(within(t), schemas.DeadSubject("NODE"),
-		deadBody(t, "NODE", 7, nodeSubject, data, again)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := js.Publish(within(t), schemas.DeadSubject("NODE"),
-		deadBody(t, "NODE", 7, nodeSubject, []byte("the same sequence in a new stream"), again)); err != nil {
-		t.Fatal(err)
-	}
+	letter(t, b, newDead("NODE", 7, nodeSubject, body(t, sample(7))))
+	broken := newDead("JOB", 3, "job.a.epoch", []byte("{"))
+	broken.Reason = "invalid: not JSON at byte 1"
+	letter(t, b, broken)
+	letter(t, b, newDead("NODE", 9, nodeSubject, []byte("x")))
+	copyLetter(t, js, newDead("NODE", 7, nodeSubject, body(t, sample(7))))
+	copyLetter(t, js, newDead("NODE", 7, nodeSubject, []byte("the same sequence in a new stream")))
 	for _, subject := range []string{"dead.node", "dead.node.replayed"} {
 		if _, err := js.Publish(within(t), subject, []byte("\x00garbage")); err != nil {
 			t.Fatal(err)
@@ -118,36 +111,10 @@ func TestLetters_OldestFirstWithoutCopies(t *testing.T) {
 	}
 }
 
-// deadBody returns an encoded dead letter.
-func deadBody(
-	t *testing.T,
-	stream string,
-	origin uint64,
-	subject string,
-	data []byte,
-	change func(*schemas.Dead),
-) []byte {
-	t.Helper()
-	d := &schemas.Dead{
-		Stream:         stream,
-		OriginSequence: origin,
-		OriginSubject:  subject,
-		Consumer:       "follower",
-		Reason:         "invalid",
-		Data:           data,
-		OriginBytes:    len(data),
-	}
-	d.At = time.Now().UTC()
-	change(d)
-	out, err := schemas.Marshal(d)
-	must(t, err)
-	return out
-}
-
 func TestLetter_ReportsWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	b := bustest.New(t)
-	at := letter(t, b, "NODE", 7, nodeSubject, body(t, sample(7)), nil)
+	at := letter(t, b, newDead("NODE", 7, nodeSubject, body(t, sample(7))))
 	l, err := b.Letter(within(t), at)
 	if err != nil || string(l.Data) != string(body(t, sample(7))) || l.Replayed != nil {
 		t.Fatalf("Letter = %+v, %v, want it not marked as replayed", l, err)
@@ -177,7 +144,7 @@ func TestReplay_PublishesTheBytesOnceAndMarksTheLetter(t *testing.T) {
 		body(t, sample(7))); err != nil { // by a client that sets no message ID
 		t.Fatal(err)
 	}
-	at := letter(t, b, "NODE", 1, nodeSubject, body(t, sample(7)), nil)
+	at := letter(t, b, newDead("NODE", 1, nodeSubject, body(t, sample(7))))
 	letters, err := b.Letters(within(t), bus.LetterQuery{})
 	if err != nil || len(letters) != 1 {
 		t.Fatalf("Letters = %+v, %v, want one", letters, err)
@@ -200,12 +167,7 @@ func TestReplay_PublishesTheBytesOnceAndMarksTheLetter(t *testing.T) {
 		msg.Header.Get(jetstream.MsgIDHeader) != sample(7).ID() {
 		t.Errorf("replayed message = %+v, %v, want sample 7 with its ID", msg, err)
 	}
-	copied := deadBody(t, "NODE", 1, nodeSubject, body(t, sample(7)),
-		func(d *schemas.Dead) { d.EventID = "NODE/1/dead" })
-	if _, err := js.Publish(within(t), schemas.DeadSubject("NODE"),
-		copied); err != nil { // a reader that still cannot decode it
-		t.Fatal(err)
-	}
+	copyLetter(t, js, newDead("NODE", 1, nodeSubject, body(t, sample(7)))) // of a reader that still cannot decode it
 	if letters, err = b.Letters(within(t), bus.LetterQuery{Stream: "NODE"}); err != nil ||
 		lines(letters) != "1 NODE/1 2" {
 		t.Errorf("Letters = %s, %v, want one letter", lines(letters), err)
@@ -235,7 +197,7 @@ func TestReplay_Refuses(t *testing.T) {
 		stream  string
 		subject string
 		data    []byte
-		change  func(*schemas.Dead)
+		cut     int // bytes
 		want    string
 	}{
 		{
@@ -243,16 +205,16 @@ func TestReplay_Refuses(t *testing.T) {
 			"NODE",
 			nodeSubject,
 			[]byte("{broken"),
-			nil,
+			0,
 			"still cannot be decoded: invalid: not JSON at byte 2",
 		},
-		{"empty", "NODE", nodeSubject, nil, nil, "still cannot be decoded: invalid: "},
+		{"empty", "NODE", nodeSubject, nil, 0, "still cannot be decoded: invalid: "},
 		{
 			"another node's",
 			"NODE",
 			"node.node-b.sample",
 			body(t, sample(5)),
-			nil,
+			0,
 			`still cannot be decoded: invalid: the body belongs on subject "node.node-a.sample", not on "node.node-b.sample"`,
 		},
 		{
@@ -260,12 +222,12 @@ func TestReplay_Refuses(t *testing.T) {
 			"NODE",
 			nodeSubject,
 			long,
-			func(d *schemas.Dead) { d.OriginBytes = 200_000 },
+			200_000 - schemas.MaxDeadBytes,
 			"the letter was cut to 131072 bytes of 200000; stream NODE may still have the message at 50",
 		},
-		{"maximum length", "NODE", nodeSubject, long, nil, "still cannot be decoded"},
+		{"maximum length", "NODE", nodeSubject, long, 0, "still cannot be decoded"},
 		{
-			"not stored by any stream", "JOB", "job.a.alive", aliveBody, nil,
+			"not stored by any stream", "JOB", "job.a.alive", aliveBody, 0,
 			"no stream stores job.a.alive now",
 		},
 		{
@@ -273,13 +235,15 @@ func TestReplay_Refuses(t *testing.T) {
 			"JOB",
 			nodeSubject,
 			body(t, sample(6)),
-			nil,
+			0,
 			"stream JOB rejects it: expected stream does not match",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := bustest.New(t)
-			l, err := b.Letter(within(t), letter(t, b, c.stream, 50, c.subject, c.data, c.change))
+			d := newDead(c.stream, 50, c.subject, c.data)
+			d.OriginBytes += c.cut
+			l, err := b.Letter(within(t), letter(t, b, d))
 			must(t, err)
 			r, err := b.Replay(within(t), l)
 			if err != nil || r.Fate != bus.FateRefused || !strings.HasPrefix(r.Reason, c.want) {
@@ -316,7 +280,7 @@ func TestReplay_InsideTheWindow(t *testing.T) {
 		{9, 2, bus.FateAlreadyStored, 2, ""},
 	} {
 		l, err := b.Letter(within(t),
-			letter(t, b, "NODE", c.origin, nodeSubject, body(t, sample(c.number)), nil))
+			letter(t, b, newDead("NODE", c.origin, nodeSubject, body(t, sample(c.number)))))
 		must(t, err)
 		r, err := b.Replay(within(t), l)
 		if err != nil || r.Fate != c.fate || r.Sequence != c.sequence || r.Reason != c.reason ||
@@ -336,7 +300,7 @@ func TestReplay_CompletesAnInterruptedReplay(t *testing.T) {
 	t.Parallel()
 	server := bustest.NewServer(t)
 	b, js := server.Connect(t), outside(t, server.URL())
-	at := letter(t, b, "NODE", 40, nodeSubject, body(t, sample(7)), nil)
+	at := letter(t, b, newDead("NODE", 40, nodeSubject, body(t, sample(7))))
 	stream, err := js.Stream(within(t), schemas.StreamDead)
 	must(t, err)
 	c := stream.CachedInfo().Config
@@ -398,7 +362,7 @@ func TestLetters_ReportsAnUnreachableServer(t *testing.T) {
 	t.Parallel()
 	server := bustest.NewServer(t)
 	b := server.Connect(t)
-	letter(t, b, "NODE", 7, nodeSubject, body(t, sample(7)), nil)
+	letter(t, b, newDead("NODE", 7, nodeSubject, body(t, sample(7))))
 	l, err := b.Letter(within(t), 1)
 	must(t, err)
 	server.Stop()
