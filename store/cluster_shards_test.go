@@ -106,9 +106,7 @@ func TestCluster_ChangesItsShards(t *testing.T) {
 		"SELECT sum(epochs) AS n FROM job_run":                            epochs,
 		"SELECT uniqExact(job_id) AS n FROM jobs WHERE state != 'queued'": 18,
 	} {
-		if n := selectNumber(t, readers, query); n != want {
-			t.Errorf("%s: %d in the new tables, want %d", query, n, want)
-		}
+		wantNumber(t, readers, want, query)
 	}
 	for _, table := range schemas.Tables() {
 		count := "SELECT count() AS n FROM " + table.Name

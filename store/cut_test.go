@@ -182,9 +182,7 @@ func TestStore_LosesItsConnection(t *testing.T) {
 				t.Errorf("none of %d cuts made a batch fail", cuts)
 			}
 			t.Logf("%d cuts, %d attempts failed", cuts, failures)
-			if got := selectNumber(t, direct, "SELECT count() AS n FROM node_sample"); got != uint64(len(samples)) {
-				t.Errorf("node_sample has %d rows, want %d", got, len(samples))
-			}
+			wantNumber(t, direct, uint64(len(samples)), "SELECT count() AS n FROM node_sample")
 			var got []minute
 			must(t, direct.Query(t.Context(), &got, minutesOf))
 			if diff := cmp.Diff(rollUp(samples), got); diff != "" {

@@ -110,16 +110,10 @@ func TestMigrate_AddsAColumnToATableWithRows(t *testing.T) {
 	}
 	all.Wait()
 	const noted = "SELECT count() AS n FROM epochs WHERE note = 'none'"
-	if n := selectNumber(t, d, noted); n != epochs {
-		t.Errorf("%d epochs have the default of the new column, want %d", n, epochs)
-	}
-	if n := selectNumber(t, d, "SELECT count() AS n FROM job_note"); n != 0 {
-		t.Errorf("the new table has %d rows", n)
-	}
+	wantNumber(t, d, epochs, noted)
+	wantNumber(t, d, 0, "SELECT count() AS n FROM job_note")
 	const recorded = "SELECT uniqExact(number) AS n FROM schema_migrations"
-	if n := selectNumber(t, d, recorded); n != uint64(len(laterMigrations())) {
-		t.Errorf("%d migrations are recorded, want %d", n, len(laterMigrations()))
-	}
+	wantNumber(t, d, uint64(len(laterMigrations())), recorded)
 }
 
 // Several processes create a new database at the same time.

@@ -96,9 +96,7 @@ func TestStore_RebuildsEachRollUp(t *testing.T) {
 			}
 			t.Log(table, name)
 			compareRollUps(t, d)
-			if n := selectNumber(t, d, "SELECT sum(samples) AS n FROM node_minute"); n != 180 {
-				t.Errorf("the minutes count %d samples, want 180", n)
-			}
+			wantNumber(t, d, 180, "SELECT sum(samples) AS n FROM node_minute")
 		}
 	}
 }

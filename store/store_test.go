@@ -41,6 +41,13 @@ func selectNumber(t testing.TB, d *store.Database, statement string, args ...any
 	return all[0]
 }
 
+func wantNumber(t testing.TB, d *store.Database, want uint64, statement string) {
+	t.Helper()
+	if got := selectNumber(t, d, statement); got != want {
+		t.Errorf("%s: %d, want %d", statement, got, want)
+	}
+}
+
 // values returns the rows of a query of one column.
 func values[T any](t testing.TB, d *store.Database, statement string, args ...any) []T {
 	t.Helper()
@@ -139,9 +146,7 @@ func TestStore_FillsEveryTable(t *testing.T) {
 			"regressor_drift":    1,
 		}
 		for _, table := range schemas.Tables() {
-			if got := selectNumber(t, d, "SELECT count() AS n FROM "+table.Name); got != want[table.Name] {
-				t.Errorf("%s has %d rows, want %d", table.Name, got, want[table.Name])
-			}
+			wantNumber(t, d, want[table.Name], "SELECT count() AS n FROM "+table.Name)
 		}
 	})
 }
@@ -163,9 +168,7 @@ func TestStore_WritesCorrections(t *testing.T) {
 		"SELECT count() AS n FROM regressor_life WHERE kind = 'drift_end' AND " + scope:               1,
 		"SELECT sum(drifts) AS n FROM regressors WHERE model_digest = 'abc'":                          2,
 	} {
-		if got := selectNumber(t, d, query); got != want {
-			t.Errorf("%s: %d, want %d", query, got, want)
-		}
+		wantNumber(t, d, want, query)
 	}
 }
 
@@ -257,18 +260,14 @@ func TestStore_DropsDuplicates(t *testing.T) {
 			t.Fatalf("job_epoch has %d rows, want 3", got)
 		}
 	}
-	if got := selectNumber(t, d, "SELECT max(sequence) AS n FROM job_epoch WHERE epoch < 3"); got != 3 {
-		t.Errorf("highest sequence of the first epochs = %d, want 3, that of the originals", got)
-	}
+	wantNumber(t, d, 3, "SELECT max(sequence) AS n FROM job_epoch WHERE epoch < 3")
 	sample := func() []schemas.Event { s := newTestLog(); s.sample("node-a", 7); return s.events }
 	original := sample()
 	write(t, w, batch(schemas.StreamNode, 1, original...))
 	repeated := batch(schemas.StreamNode, 500, sample()[0])
 	repeated.Records[0].Event.(*schemas.Sample).At = original[0].(*schemas.Sample).At
 	write(t, w, repeated)
-	if got := selectNumber(t, d, "SELECT sum(samples) AS n FROM node_minute"); got != 1 {
-		t.Errorf("the roll-up counts %d samples, want 1", got)
-	}
+	wantNumber(t, d, 1, "SELECT sum(samples) AS n FROM node_minute")
 }
 
 // The batches of a new log have the same ranges as batches of the old log in the same database.
@@ -283,9 +282,7 @@ func TestStore_KeepsTheRowsOfAnOldLog(t *testing.T) {
 	again := batch(schemas.StreamNode, 1, s.events[1])
 	again.Records[0].StoredAt = again.Records[0].StoredAt.Add(time.Hour)
 	write(t, w, again)
-	if got := selectNumber(t, d, "SELECT count() AS n FROM node_sample"); got != 2 {
-		t.Errorf("node_sample has %d rows, want one of each log", got)
-	}
+	wantNumber(t, d, 2, "SELECT count() AS n FROM node_sample")
 }
 
 // Nodes with wrong clocks do not stop the store.
@@ -298,9 +295,7 @@ func TestStore_WritesSamplesOfManyMonths(t *testing.T) {
 		s.sample("node-a", uint64(month)+1)
 	}
 	write(t, newStore(t, nil, d), batch(schemas.StreamNode, 1, s.events...))
-	if got := selectNumber(t, d, "SELECT count() AS n FROM node_sample"); got != 130 {
-		t.Errorf("node_sample has %d rows, want 130", got)
-	}
+	wantNumber(t, d, 130, "SELECT count() AS n FROM node_sample")
 }
 
 func write(t testing.TB, s *store.Store, b bus.Batch) {
@@ -364,9 +359,7 @@ func TestStore_WritesMessagesWithSeveralSamples(t *testing.T) {
 		"SELECT count(DISTINCT event_id) AS n FROM node_sample": count,
 		"SELECT sum(samples) AS n FROM node_minute":             count,
 	} {
-		if got := selectNumber(t, d, statement); got != want {
-			t.Errorf("%s: %d, want %d", statement, got, want)
-		}
+		wantNumber(t, d, want, statement)
 	}
 	if r, found := verify(t, b, d, store.VerifyOptions{}, 0); len(found) > 0 {
 		t.Errorf("differences between the tables and the log: %v\n%+v", found, r)

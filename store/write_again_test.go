@@ -43,12 +43,8 @@ func TestStore_RestoresABatchThatClickHouseHasLost(t *testing.T) {
 	b.Redelivered = true
 	must(t, writer.Write(t.Context(), b))
 	must(t, writer.Write(t.Context(), b))
-	if n := selectNumber(t, d, "SELECT count() AS n FROM node_sample"); n != 50 {
-		t.Errorf("%d rows after the batch was repeated, want 50", n)
-	}
-	if n := selectNumber(t, d, "SELECT sum(samples) AS n FROM node_minute"); n != counted {
-		t.Errorf("the roll-up counts %d samples, want %d", n, counted)
-	}
+	wantNumber(t, d, 50, "SELECT count() AS n FROM node_sample")
+	wantNumber(t, d, counted, "SELECT sum(samples) AS n FROM node_minute")
 }
 
 // Tables from a backup have no tokens. A batch that was unfinished at the backup of the log is
@@ -71,9 +67,7 @@ func TestStore_RepeatsABatchWithoutItsToken(t *testing.T) {
 		"SELECT sum(samples) AS n FROM node_minute",
 		"SELECT sum(samples) AS n FROM node_hour",
 	} {
-		if n := selectNumber(t, d, q); n != 50 {
-			t.Errorf("%s: %d, want 50", q, n)
-		}
+		wantNumber(t, d, 50, q)
 	}
 }
 
@@ -87,9 +81,7 @@ func TestStore_ClearsABlockThatClickHouseHasTwice(t *testing.T) {
 		for _, q := range []string{
 			"SELECT count() AS n FROM node_sample", "SELECT sum(samples) AS n FROM node_minute",
 		} {
-			if n := selectNumber(t, d, q); n != want {
-				t.Errorf("%s: %d, want %d", q, n, want)
-			}
+			wantNumber(t, d, want, q)
 		}
 		b.Redelivered = true
 		must(t, writer.Write(t.Context(), b))
@@ -194,8 +186,6 @@ func TestStore_LooksUpPossibleDuplicates(t *testing.T) {
 		looked = now
 	}
 	for _, count := range []string{"count()", "uniqExact(event_id)"} {
-		if n := selectNumber(t, d, "SELECT "+count+" AS n FROM node_sample"); n != uint64(len(e)) {
-			t.Errorf("%s is %d, want %d", count, n, len(e))
-		}
+		wantNumber(t, d, uint64(len(e)), "SELECT "+count+" AS n FROM node_sample")
 	}
 }
