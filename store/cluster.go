@@ -198,8 +198,11 @@ func (d *Database) findTable(ctx context.Context, condition string) (name, engin
 }
 
 func tableNames() (names []string) {
-	for _, table := range createdTables() {
-		names = append(names, table[1])
+	statements, _ := translateAll(asIs) // it fails for no statement
+	for _, s := range statements {
+		if table := makeTable.FindStringSubmatch(s); table != nil {
+			names = append(names, table[1])
+		}
 	}
 	return names
 }

@@ -14,10 +14,8 @@ import (
 	"courier/schemas"
 )
 
-// registry creates the metrics of the package. It registers them unless its registerer is nil.
+// registry creates metrics. It registers them unless its registerer is nil.
 type registry struct{ promauto.Factory }
-
-func newRegistry(reg prometheus.Registerer) registry { return registry{promauto.With(reg)} }
 
 func (r registry) counter(name, help, label string) *prometheus.CounterVec {
 	return r.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{label})
@@ -34,7 +32,7 @@ type databaseMetrics struct {
 }
 
 func newDatabaseMetrics(reg prometheus.Registerer) *databaseMetrics {
-	r := newRegistry(reg)
+	r := registry{promauto.With(reg)}
 	return &databaseMetrics{
 		seconds: r.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "courier_store_statement_seconds",
@@ -75,7 +73,7 @@ type storeMetrics struct {
 }
 
 func newStoreMetrics(reg prometheus.Registerer, streams []string) *storeMetrics {
-	r := newRegistry(reg)
+	r := registry{promauto.With(reg)}
 	m := &storeMetrics{
 		rows: r.counter("courier_store_rows_total", "Rows inserted, by table.", "table"),
 		duplicates: r.counter("courier_store_duplicate_events_total",

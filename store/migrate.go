@@ -273,17 +273,6 @@ func translateAll(translate func(string) ([]string, error)) (all []string, err e
 	return all, nil
 }
 
-func createdTables() (all [][]string) {
-	for _, m := range schemas.Migrations() {
-		for _, s := range m.Statements {
-			if table := makeTable.FindStringSubmatch(s); table != nil {
-				all = append(all, table)
-			}
-		}
-	}
-	return all
-}
-
 // The forms of statements in migrations. A test of schemas checks that there are no others.
 var (
 	makeTable = regexp.MustCompile(`(?s)^CREATE TABLE IF NOT EXISTS (\w+) (\(.*\n\)) ` +
