@@ -42,7 +42,6 @@ type BatchOptions struct {
 	Rewound func(ctx context.Context, first uint64) error
 }
 
-// batcher is one call of ConsumeBatch.
 type batcher struct {
 	*Bus
 	durable   schemas.Durable

@@ -160,7 +160,6 @@ type puller struct {
 	isEmpty   bool // no message is left after the end of the context
 }
 
-// newPuller subscribes to the messages of a durable, of which at most maxMessages arrive ahead.
 func newPuller(consumer jetstream.Consumer, maxMessages int) (*puller, error) {
 	p := &puller{
 		messages: make(chan jetstream.Msg, 512), // the rest waits in the client
@@ -192,7 +191,6 @@ func (p *puller) receive(msg jetstream.Msg) {
 	}
 }
 
-// close drops the messages that were not read.
 func (p *puller) close() {
 	close(p.closed)
 	p.consuming.Stop()

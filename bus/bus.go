@@ -74,7 +74,6 @@ func Connect(ctx context.Context, o Options, log *slog.Logger, reg prometheus.Re
 // Address returns the URLs with which the bus was connected, without secrets.
 func (b *Bus) Address() string { return b.address }
 
-// connectionOptions are the client options that do not depend on the user.
 func (b *Bus) connectionOptions(name string) []nats.Option {
 	return []nats.Option{
 		nats.Name(name),

@@ -68,7 +68,6 @@ var errLastDelivered = errors.New("the last message of each subject was delivere
 
 var errEndReached = errors.New("the last sequence was reached")
 
-// follow runs one ordered consumer, and moves o past the handled messages.
 func (b *Bus) follow(ctx context.Context, o *FollowOptions, handle func(Record) error) error {
 	consumer, err := b.orderedConsumer(ctx, o)
 	if err != nil {

@@ -65,7 +65,6 @@ func (b *Bus) followLatest(
 	}
 }
 
-// readLatest delivers the last stored message of each subject, in the order of the stream.
 func (b *Bus) readLatest(
 	ctx context.Context, o *FollowOptions, delivered map[string]bool, handle func(Record) error,
 ) error {

@@ -198,7 +198,6 @@ type permissions struct {
 
 type pendingSend struct{ subject string }
 
-// violated cancels the pending sends on a subject to which the user may not publish.
 func (p *permissions) violated(err error) {
 	if !errors.Is(err, nats.ErrPermissionViolation) {
 		return

@@ -112,7 +112,6 @@ func (b *Bus) PublishSamples(ctx context.Context, samples []*schemas.Sample) (ui
 	return ack.Sequence, nil
 }
 
-// publish validates and sends an event, with its identity as message ID.
 func (b *Bus) publish(
 	ctx context.Context, e schemas.Event, options ...jetstream.PublishOpt,
 ) (*jetstream.PubAck, error) {

@@ -84,7 +84,6 @@ const (
 	behindTries = 50
 )
 
-// errStreamShorter reports a stream that ends before a message that it once held.
 var errStreamShorter = errors.New("the stream ends before that")
 
 // visitStored visits the messages of a stream from first to last, which the stream once held.

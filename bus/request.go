@@ -233,7 +233,6 @@ func (b *Bus) request(ctx context.Context, subject string, request, reply any) e
 	return nil
 }
 
-// explainNoAnswer describes for users that no service answers a subject.
 func explainNoAnswer(subject string, err error) error {
 	message := "nats does not answer"
 	if errors.Is(err, nats.ErrNoResponders) {

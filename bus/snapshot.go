@@ -40,7 +40,6 @@ type Snapshot struct {
 // ErrSnapshot reports a snapshot that is damaged or does not match the current stream.
 var ErrSnapshot = errors.New("the snapshot cannot be used")
 
-// snapshotHeader is the metadata key of the Snapshot, which is encoded as JSON.
 const snapshotHeader = "courier-snapshot"
 
 // SaveSnapshot stores the state that encode writes, with its digest. Snapshots lists it once it

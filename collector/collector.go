@@ -198,7 +198,6 @@ func (c *Collector) read(ctx context.Context) (nodeReading, error) {
 	return r, nil
 }
 
-// logReadFailure counts failed readings, and logs the first failure and the recovery.
 func (c *Collector) logReadFailure(ctx context.Context, err error) {
 	if err != nil && ctx.Err() == nil {
 		c.metrics.failedReadings.Inc()
@@ -293,7 +292,6 @@ func (c *Collector) publish(ctx context.Context, samples []*schemas.Sample) erro
 	return err
 }
 
-// replayRuns regularly publishes the events that runs on this node left in the spool.
 func (c *Collector) replayRuns(ctx context.Context) {
 	ticker := time.NewTicker(replayInterval)
 	defer ticker.Stop()

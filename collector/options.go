@@ -40,7 +40,6 @@ const (
 	maxInterval     = time.Hour
 )
 
-// withDefaults validates the options and sets defaults for empty fields. Errors name the option.
 func (o Options) withDefaults() (Options, error) {
 	if o.Node == "" {
 		name, err := schemas.LocalNodeName()

@@ -19,7 +19,6 @@ func processCPUTime() time.Duration {
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
-// residentBytes returns the resident memory of this process, or 0 if unknown.
 func residentBytes() float64 {
 	text, err := os.ReadFile("/proc/self/statm")
 	if err != nil {

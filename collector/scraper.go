@@ -36,7 +36,6 @@ type scraper struct {
 	useAll bool
 }
 
-// newScraper returns a scraper for the address of a node_exporter. The default path is /metrics.
 func newScraper(address string) (*scraper, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {

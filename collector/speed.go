@@ -113,7 +113,6 @@ func (s *speedBenchmark) round() {
 	}
 }
 
-// multiply sets product to the product of a and b, row by row.
 func (s *speedBenchmark) multiply() {
 	for i := range matrixSide {
 		row := s.product[i*matrixSide : (i+1)*matrixSide]

@@ -20,7 +20,6 @@ import (
 // ErrFull means that the spool file of a run has reached its maximum size.
 var ErrFull = errors.New("spool file is full")
 
-// maxFileBytes limits the spool file of one run to about 90,000 epochs.
 const maxFileBytes = 64 << 20
 
 const fileSuffix = ".jsonl"
@@ -68,7 +67,6 @@ func addressDir(address string) string {
 	return fmt.Sprintf("%s%x", addressPrefix, sha256.Sum256([]byte(address)))[:len(addressPrefix)+16]
 }
 
-// removeFile removes a spool file, and its subdirectory if no other file is there.
 func removeFile(path string) error {
 	err := os.Remove(path)
 	name := filepath.Base(filepath.Dir(path))
@@ -98,7 +96,6 @@ func (f *runFile) belongTo(cluster string) error {
 	return nil
 }
 
-// location returns the path of the file, which changes when its cluster is known.
 func (f *runFile) location() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

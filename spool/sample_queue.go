@@ -197,7 +197,6 @@ func (q *SampleQueue) Publish(
 	return err
 }
 
-// errDeadline ends a replay that continues with the next Publish.
 var errDeadline = errors.New("the deadline has passed")
 
 func (q *SampleQueue) replay(ctx context.Context, deadline time.Time, publish SamplePublisher) error {

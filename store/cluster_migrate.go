@@ -65,7 +65,6 @@ func (c *Cluster) migrateServers(ctx context.Context) error {
 	return nil
 }
 
-// migrateTargets tries once to migrate the local and the readers' databases of servers.
 func migrateTargets(
 	ctx context.Context, m *schemas.ShardMap, all []schemas.Migration,
 	local, readers []*migrationTarget,

@@ -45,7 +45,6 @@ func (d *Database) begin(
 	return ctx, s
 }
 
-// end measures the statement, and adds its kind and the address to its error.
 func (s *statement) end(err error) error {
 	if err == nil {
 		time.AfterFunc(cancelDelay, s.cancel)
@@ -87,7 +86,6 @@ var permanentCodes = map[int32]bool{
 	516:        true, // AUTHENTICATION_FAILED
 }
 
-// serverCode returns the code of a server error, or 0 for other errors.
 func serverCode(err error) int32 {
 	var e *clickhouse.Exception
 	if errors.As(err, &e) {

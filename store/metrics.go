@@ -46,7 +46,6 @@ func newDatabaseMetrics(reg prometheus.Registerer) *databaseMetrics {
 	}
 }
 
-// observe counts a statement. A cancelled statement is not an error.
 func (m *databaseMetrics) observe(statement string, duration time.Duration, err error) {
 	kind, _, _ := strings.Cut(statement, " ")
 	switch {

@@ -203,7 +203,6 @@ func newerError(applied, known int) error {
 	return fmt.Errorf("%w: it has migration %d, the last one of this program is %d", ErrNewer, applied, known)
 }
 
-// checkMigrated returns an error unless the database has exactly the migrations of this program.
 func (d *Database) checkMigrated(ctx context.Context) error {
 	known := len(schemas.Migrations())
 	applied, err := d.appliedMigration(ctx)

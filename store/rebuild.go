@@ -244,7 +244,6 @@ func (d *Database) hasTable(ctx context.Context, name string) (bool, error) {
 	return n == 1, err
 }
 
-// attachDetached attaches the tables that a crash during reload has left detached.
 func (d *Database) attachDetached(ctx context.Context) error {
 	names, err := values[string](ctx, d, "SELECT table FROM system.detached_tables "+
 		"WHERE database = currentDatabase() AND NOT is_permanently")

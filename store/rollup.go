@@ -10,7 +10,6 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 )
 
-// rollUp is a table that a materialized view fills from its source.
 type rollUp struct {
 	name, view string
 	time       string // column with the time; "" if its rows belong to no hour

@@ -19,7 +19,6 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 )
 
-// streamCheck compares the events of a stream with its tables, one window of sequences at a time.
 type streamCheck struct {
 	*Verifier
 	report *StreamReport
@@ -74,7 +73,6 @@ func (c *streamCheck) run(ctx context.Context) error {
 	return nil
 }
 
-// add adds an event to the window, after it has compared a full one.
 func (c *streamCheck) add(ctx context.Context, r bus.Record) error {
 	if c.events >= c.options.windowRows && r.Sequence > c.last {
 		if err := c.compareWindow(ctx, r.Sequence-1); err != nil {
@@ -101,7 +99,6 @@ func (c *streamCheck) add(ctx context.Context, r bus.Record) error {
 	return nil
 }
 
-// compareWindow compares the events up to a sequence, and starts the next window.
 func (c *streamCheck) compareWindow(ctx context.Context, last uint64) error {
 	for _, t := range c.tables {
 		if err := c.compareRows(ctx, t, last); err != nil {

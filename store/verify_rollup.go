@@ -10,7 +10,6 @@ import (
 	"time"
 )
 
-// rollUpCheck compares one roll-up with the rows that its view computes from the table now.
 type rollUpCheck struct {
 	*Verifier
 	rollUp
@@ -20,7 +19,6 @@ type rollUpCheck struct {
 	written    uint64            // last sequence of the source's stream that a store has written
 }
 
-// columnAggregate is the final value of a column of a roll-up.
 type columnAggregate struct {
 	sql     string
 	isFloat bool // its last digits depend on the order of a sum

@@ -26,7 +26,6 @@ type eventTable struct {
 
 const batchTable = "batch"
 
-// tables returns every table that the log fills, in the order of schemas.
 func tables() []*eventTable {
 	var all []*eventTable
 	for _, t := range schemas.Tables() {

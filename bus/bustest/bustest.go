@@ -12,7 +12,6 @@ import (
 	"courier/bus/server"
 )
 
-// patience bounds the start of a server. It only guards against hanging.
 const patience = 5 * time.Minute
 
 // Server is a NATS server that a test may stop and restart.

@@ -169,7 +169,6 @@ func (s *Server) Wait(ctx context.Context) error {
 	}
 }
 
-// waitForSpace waits until the disk accepts writes again. It returns false if ctx ends before.
 func (s *Server) waitForSpace(ctx context.Context) bool {
 	const probeBytes = 1 << 20
 	tick := time.NewTicker(500 * time.Millisecond)

@@ -53,7 +53,6 @@ func Writer(dataDir string) (user, password string, err error) {
 	return userCourier, c.Courier, err
 }
 
-// newCredentials generates passwords of at least 128 bits and stores them.
 func newCredentials(path string) (credentials, error) {
 	c := credentials{Courier: rand.Text(), Reader: rand.Text()}
 	content, err := json.MarshalIndent(c, "", "  ")
@@ -116,7 +115,6 @@ func lockData(ctx context.Context, run string) (*dataLock, error) {
 	return &dataLock{owner: owner, engine: engine}, nil
 }
 
-// inUse adds the data directory to an error, and ErrInUse if it is locked.
 func inUse(run string, err error) error {
 	if errors.Is(err, errLocked) || errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%s: %w", filepath.Dir(run), ErrInUse)

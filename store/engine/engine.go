@@ -188,5 +188,4 @@ var (
 	ErrStopped = errors.New("the engine is stopped")
 )
 
-// errLocked reports that another process holds a lock.
 var errLocked = errors.New("locked")

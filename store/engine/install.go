@@ -159,7 +159,6 @@ func npmError(ctx context.Context, err error, output string) error {
 	return fmt.Errorf("npm: %w: %s", err, strings.Join(messages, "; "))
 }
 
-// moveInPlace flushes a directory with the library to disk, and renames it to final.
 func moveInPlace(complete, final string) error {
 	for _, path := range []string{filepath.Join(complete, libraryName), complete} {
 		if err := syncPath(path); err != nil {

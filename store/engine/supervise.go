@@ -47,7 +47,6 @@ func (v *supervisor) supervise(ctx context.Context) error {
 	}
 }
 
-// restartDelay is the delay before a restart, after a number of earlier failures in a row.
 func restartDelay(failures int, maxDelay time.Duration) time.Duration {
 	return min(firstRestartDelay<<min(failures, 20), maxDelay)
 }
@@ -142,7 +141,6 @@ func (v *supervisor) endChild(ctx context.Context, c *hostProcess) error {
 	return err
 }
 
-// supervisor is one call of Run that has locked the data directory.
 type supervisor struct {
 	*Engine
 	library     string
@@ -152,7 +150,6 @@ type supervisor struct {
 	failures    int      // in a row
 }
 
-// errKilled reports that a signal ended the child.
 var errKilled = errors.New("killed")
 
 type hostProcess struct {
@@ -293,17 +290,14 @@ func (l hostLog) text() string {
 	return string(bytes.ToValidUTF8(content, []byte("?")))
 }
 
-// exceptionPattern matches a failed statement in the console of the engine.
 var exceptionPattern = regexp.MustCompile(`(?m)^Code: \d+\. DB::\w*Exception: .*$`)
 
-// exception returns the first exception in the output of the child, or "".
 func exception(log string) string {
 	return strings.TrimSpace(exceptionPattern.FindString(log))
 }
 
 var escapePattern = regexp.MustCompile(`\x1b\[[0-9;?]*[a-zA-Z]|[\x00-\x08\x0b-\x1f]`)
 
-// lastLine returns the last line in the output of the child that is not empty.
 func lastLine(log string) string {
 	lines := strings.Split(escapePattern.ReplaceAllString(log, ""), "\n")
 	for i := len(lines) - 1; i >= 0; i-- {
@@ -314,7 +308,6 @@ func lastLine(log string) string {
 	return ""
 }
 
-// unconfinedPattern matches the line of a host that the kernel cannot confine.
 var unconfinedPattern = regexp.MustCompile(`(?m)^host: not confined: (.*)$`)
 
 // unconfined returns the reason why the child is not confined, or "".

@@ -65,7 +65,6 @@ func newServer(t testing.TB, dir string, port, httpPort int, host ...string) *Se
 	return s
 }
 
-// startServer starts an engine whose host is this test binary with some arguments.
 func startServer(log *slog.Logger, o engine.Options, host ...string) (*Server, error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -141,7 +140,6 @@ func (s *Server) connection() (engine.Connection, error) {
 	return s.engine.Ready(ctx)
 }
 
-// ready is connection for a test, which must not fail.
 func (s *Server) ready(t testing.TB) engine.Connection {
 	t.Helper()
 	c, err := s.connection()

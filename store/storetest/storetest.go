@@ -249,7 +249,6 @@ func skipOrFail(t testing.TB, err error) {
 	t.Fatal(err)
 }
 
-// addresses returns the engine's URLs with user and password: native and HTTP.
 func addresses(t testing.TB, c engine.Connection) []string {
 	t.Helper()
 	var all []string

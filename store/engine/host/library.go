@@ -35,7 +35,6 @@ type library struct {
 	resultError       func(unsafe.Pointer) *byte
 }
 
-// runLibrary loads the engine into this process and runs it until its lifetime ends.
 func runLibrary(c hostArguments, life *lifetime) error {
 	if err := checkCPU(); err != nil {
 		return err
@@ -150,7 +149,6 @@ func (l *library) run(arguments []string, life *lifetime) error {
 	return nil
 }
 
-// text copies a C string.
 func text(p *byte) string {
 	if p == nil {
 		return ""

@@ -64,7 +64,6 @@ func parse(args []string, usage io.Writer) (hostArguments, error) {
 	return c, nil
 }
 
-// report prints err as the last line of the host's log and returns the exit status.
 func report(err error) int {
 	if err == nil {
 		return exitClean

@@ -29,7 +29,6 @@ const Name = "main"
 // interserverHost is the address at which replicas fetch parts from each other.
 const interserverHost = "127.0.0.2"
 
-// user may do everything on each server, and is used between the servers.
 const user = "cluster"
 
 // Servers are the servers of a running cluster.
@@ -42,7 +41,6 @@ type Servers struct {
 	clusters  []remoteCluster     // in the configuration of all servers
 }
 
-// remoteCluster is a cluster in the configuration of its servers: a shard for each weight.
 type remoteCluster struct {
 	name    string
 	weights []int
@@ -219,7 +217,6 @@ func (c *Servers) Undo(t testing.TB, server int) {
 	s.restart(t)
 }
 
-// restart kills the server, which starts with its current configuration.
 func (s *Shard) restart(t testing.TB) {
 	t.Helper()
 	before := s.server.Process(t).Pid
@@ -326,7 +323,6 @@ func startZooKeeper(t testing.TB) *ZooKeeper {
 	return z
 }
 
-// start starts the process. The servers of the cluster wait for its port.
 func (z *ZooKeeper) start(t testing.TB) {
 	t.Helper()
 	z.process = exec.Command("java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
