@@ -109,7 +109,9 @@ func (o *Outbox) Run(ctx context.Context, connected <-chan *bus.Bus) {
 			default:
 			}
 			o.replay(ctx, b)
-			o.closeFile()
+			if err := o.file.close(); err != nil {
+				o.log.Warn("spool file not closed", "error", err)
+			}
 			return
 		}
 	}
@@ -201,12 +203,6 @@ func (o *Outbox) replay(ctx context.Context, b *bus.Bus) {
 	}
 	if err != nil {
 		o.log.Debug("spool not replayed", "error", err)
-	}
-}
-
-func (o *Outbox) closeFile() {
-	if err := o.file.close(); err != nil {
-		o.log.Warn("spool file not closed", "error", err)
 	}
 }
 

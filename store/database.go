@@ -2,13 +2,19 @@ package store
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
+	"net"
+	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
+
+	"courier/bus"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
@@ -191,4 +197,160 @@ func (d *Database) fetchParts(ctx context.Context) error {
 func (d *Database) replicatedTables(ctx context.Context) ([]string, error) {
 	return values[string](ctx, d,
 		"SELECT table FROM system.replicas WHERE database = currentDatabase() ORDER BY table")
+}
+
+// Options configures the connection to the database and the size of batches.
+type Options struct {
+	// URL is clickhouse://user:password@host:9000/database or http://…:8123/…. The database is
+	// created if it does not exist; default "courier".
+	URL string
+
+	MaxMessages int           // of a batch, 1 to schemas.MaxBatchMessages, which is the default
+	MaxAge      time.Duration // of the first message of a batch; default one second
+	Timeout     time.Duration // of a statement; default 30 seconds, a third of AckWait
+
+	// CAFile holds PEM certificates of the authorities that sign the server's certificate. If
+	// set, TLS is required. "" means the authorities of the system, and TLS if the URL has
+	// secure=true or https.
+	CAFile string
+
+	// PasswordFile holds the password, instead of the URL. Open reads it.
+	PasswordFile string
+}
+
+// DefaultDatabase is the database for a URL that names none.
+const DefaultDatabase = "courier"
+
+var databaseName = regexp.MustCompile(`^[A-Za-z0-9_]{1,64}$`)
+
+func parseURL(url string) (*clickhouse.Options, error) {
+	scheme, _, _ := strings.Cut(url, "://")
+	switch scheme {
+	case "clickhouse", "tcp", "http", "https":
+	default:
+		return nil, errors.New("it does not begin with clickhouse://, tcp://, http:// or https://")
+	}
+	if scheme == "https" && !strings.Contains(url, "secure=") {
+		separator := "?"
+		if strings.Contains(url, "?") {
+			separator = "&"
+		}
+		url += separator + "secure=true"
+	}
+	options, err := clickhouse.ParseDSN(url)
+	if err != nil { // not quoted: the error may contain the password
+		return nil, errors.New("host, port or settings cannot be read " +
+			"(write special characters of user and password as %xx)")
+	}
+
+	if options.Auth.Database == "" {
+		options.Auth.Database = DefaultDatabase
+	}
+	if !databaseName.MatchString(options.Auth.Database) {
+		return nil, fmt.Errorf("the database name %.80q is not 1 to 64 letters, digits and _",
+			options.Auth.Database)
+	}
+	if options.DialTimeout == 0 {
+		options.DialTimeout = 5 * time.Second
+	}
+	if options.MaxOpenConns == 0 {
+		options.MaxOpenConns = 17 // 4 streams, 3 histories with 3 connections each, and queries
+	}
+	if options.Compression == nil && options.Protocol == clickhouse.Native {
+		options.Compression = &clickhouse.Compression{Method: clickhouse.CompressionLZ4}
+	}
+	product := struct{ Name, Version string }{"courier", ""}
+	options.ClientInfo.Products = append(options.ClientInfo.Products, product)
+	return options, nil
+}
+
+// addSecrets adds the contents of the option's files. No error quotes them.
+func (o *Options) addSecrets(options *clickhouse.Options) error {
+	if o.PasswordFile != "" {
+		if options.Auth.Password != "" {
+			return errors.New("the password is given twice: remove it from the URL, " +
+				"or the password file")
+		}
+		data, err := os.ReadFile(o.PasswordFile)
+		if err != nil {
+			return fmt.Errorf("password: %w", err)
+		}
+		options.Auth.Password = strings.TrimRight(string(data), "\r\n")
+		if options.Auth.Password == "" {
+			return fmt.Errorf("password: %s is empty", o.PasswordFile)
+		}
+	}
+
+	if o.CAFile == "" {
+		return nil
+	}
+	authorities, err := bus.Authorities(o.CAFile)
+	if err != nil {
+		return err
+	}
+	if strings.HasPrefix(o.URL, "http://") {
+		return errors.New("certificate authorities need TLS: replace http:// by https://")
+	}
+	if options.TLS == nil {
+		options.TLS = &tls.Config{}
+	}
+	options.TLS.RootCAs = authorities
+	return nil
+}
+
+// withoutSecrets returns a URL without user, password and settings, also if it is invalid.
+func withoutSecrets(url string) string {
+	scheme, rest, found := strings.Cut(url, "://")
+	if !found {
+		return "(no scheme)"
+	}
+	rest = rest[strings.LastIndex(rest, "@")+1:]
+	rest, _, _ = strings.Cut(rest, "?")
+	return scheme + "://" + rest
+}
+
+// boundedConn is a connection each of whose writes has a timeout, instead of the deadline of the
+// statement. clickhouse-go 2.50 sends the query and the external tables of a SELECT without a
+// deadline: if a server accepted the connection but does not read, the statement would not end.
+type boundedConn struct {
+	*net.TCPConn // which clickhouse-go checks before it uses an idle connection
+	timeout      time.Duration
+}
+
+// Write is net.Conn.Write with a timeout.
+func (c *boundedConn) Write(data []byte) (int, error) {
+	if err := c.SetWriteDeadline(time.Now().Add(c.timeout)); err != nil {
+		return 0, err
+	}
+	return c.TCPConn.Write(data)
+}
+
+func dialBounded(
+	o *clickhouse.Options, timeout time.Duration,
+) func(ctx context.Context, address string) (net.Conn, error) {
+	return func(ctx context.Context, address string) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(ctx, o.DialTimeout)
+		defer cancel()
+		var dialer net.Dialer
+		plain, err := dialer.DialContext(ctx, "tcp", address)
+		if err != nil {
+			return nil, err
+		}
+		conn := &boundedConn{plain.(*net.TCPConn), timeout}
+		if o.TLS == nil {
+			return conn, nil
+		}
+
+		config := o.TLS.Clone()
+		if config.ServerName == "" {
+			if config.ServerName, _, err = net.SplitHostPort(address); err != nil {
+				return nil, errors.Join(err, conn.Close())
+			}
+		}
+		secure := tls.Client(conn, config)
+		if err := secure.HandshakeContext(ctx); err != nil {
+			return nil, errors.Join(err, conn.Close())
+		}
+		return secure, nil
+	}
 }
