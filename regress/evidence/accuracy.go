@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"sort"
+
+	"gonum.org/v1/gonum/stat"
 )
 
 // Accuracy is the predicted accuracy after a number of epochs.
@@ -44,16 +46,19 @@ const (
 )
 
 // predict returns the prediction for a batch size after a number of epochs.
-func (p *accuracyPredictor) predict(batch int, node string, epochs int) Accuracy {
+func (p *accuracyPredictor) predict(batch int, epochs int) Accuracy {
 	a := Accuracy{ModelRuns: p.runs, Longest: p.longest, Beyond: epochs > p.longest,
-		Highest: p.levels[len(p.levels)-1]}
-	a.Support, a.Runs = p.support(batch)
+		Highest: p.levels[len(p.levels)-1], Support: p.support(batch)}
+	i, isMeasured := p.find(batch)
+	if isMeasured {
+		a.Runs = len(p.batches[i].runs)
+	}
 	switch {
 	case epochs < 1:
-	case a.Support == Measured:
-		a.setMeasured(p.accuraciesAt(batch, epochs))
-	case batch > p.batches[0] && batch < p.batches[len(p.batches)-1]:
-		if k := p.highestLevel(batch, epochs); k >= 0 {
+	case isMeasured:
+		a.setMeasured(p.batches[i].accuraciesAt(epochs))
+	case i > 0 && i < len(p.batches):
+		if k := p.highestLevel(i, batch, epochs); k >= 0 {
 			a.Known, a.Mean, a.degrees = true, p.levels[k], accuracyWeight
 			a.deviation = unmeasuredDeviation
 		}
@@ -67,9 +72,7 @@ func (a *Accuracy) setMeasured(values []float64, runs int) {
 		return
 	}
 	n := float64(len(values))
-	for _, v := range values {
-		a.Mean += v / n
-	}
+	a.Mean = stat.Mean(values, nil)
 	squares := sumOfSquares(centered(values))
 	a.degrees = accuracyWeight + n - 1
 	variance := (accuracyWeight*priorAccuracyDeviation*priorAccuracyDeviation + squares) / a.degrees
@@ -78,62 +81,49 @@ func (a *Accuracy) setMeasured(values []float64, runs int) {
 
 // accuraciesAt returns the best accuracies until an epoch of the runs of a batch size that lasted as
 // long, or of the longest ones, and the number of these runs.
-func (p *accuracyPredictor) accuraciesAt(batch, epoch int) (values []float64, runs int) {
+func (b *batchRecords) accuraciesAt(epoch int) (values []float64, runs int) {
 	longest := 0
-	for i := range p.model.Groups {
-		if g := &p.model.Groups[i]; g.BatchSize == batch {
-			for k := range g.Runs {
-				longest = max(longest, g.Runs[k].Length)
-			}
-		}
+	for _, r := range b.runs {
+		longest = max(longest, r.Length)
 	}
-	for i := range p.model.Groups {
-		g := &p.model.Groups[i]
-		if g.BatchSize != batch {
+	for _, r := range b.runs {
+		if r.Length < min(epoch, longest) {
 			continue
 		}
-		for k := range g.Runs {
-			r := &g.Runs[k]
-			if r.Length < min(epoch, longest) {
-				continue
-			}
-			runs++
-			if v, ok := r.at(epoch); ok {
-				values = append(values, v)
-			}
+		runs++
+		if v, ok := r.at(epoch); ok {
+			values = append(values, v)
 		}
 	}
 	return values, runs
 }
 
 // highestLevel returns the highest level that most runs of a batch size without runs reach by an epoch,
-// on the line between its neighbours; -1 if there is none.
-func (p *accuracyPredictor) highestLevel(batch, epochs int) int {
-	at, _ := slices.BinarySearch(p.batches, batch)
+// on the line between its neighbours, of which above is the index of the larger one; -1 if there is none.
+func (p *accuracyPredictor) highestLevel(above, batch, epochs int) int {
 	rows, x := p.byLevel(), float64(epochs)*(1+1e-9)
-	low, high := &rows[at-1], &rows[at]
-	share := float64(batch-p.batches[at-1]) / float64(p.batches[at]-p.batches[at-1])
+	low, high := rows[above-1], rows[above]
+	from, to := p.batches[above-1].size, p.batches[above].size
+	share := float64(batch-from) / float64(to-from)
+	isUsual := func(e *passageEstimate) bool { return 2*e.reached > e.tried }
 	return sort.Search(len(p.levels), func(k int) bool {
 		a, b := math.Exp(low[k].location), math.Exp(high[k].location)
-		return !low[k].isUsual || !high[k].isUsual || a+share*(b-a) > x
+		return !isUsual(&low[k]) || !isUsual(&high[k]) || a+share*(b-a) > x
 	}) - 1
 }
 
 // knownFrom returns the first epoch from which the accuracy of a batch size is known; 0: never.
 func (p *accuracyPredictor) knownFrom(batch int, node string) int {
-	var first []int
-	for i := range p.model.Groups {
-		if g := &p.model.Groups[i]; g.BatchSize == batch {
-			for k := range g.Runs {
-				first = append(first, g.Runs[k].Epochs[0])
-			}
+	i, isMeasured := p.find(batch)
+	if isMeasured {
+		var first []int
+		for _, r := range p.batches[i].runs {
+			first = append(first, r.Epochs[0])
 		}
-	}
-	if len(first) > 0 {
 		slices.Sort(first)
 		return first[(len(first)-1)/2]
 	}
-	lowest := p.between(batch, node, p.levels[0], Extrapolated)
+	lowest := p.between(i, batch, node, p.levels[0])
 	if !lowest.Known() {
 		return 0
 	}
@@ -146,7 +136,7 @@ func (p *Predictor) Accuracy(c Configuration, epochs int) Accuracy {
 	if s == nil {
 		return Accuracy{}
 	}
-	return s.predict(c.BatchSize, c.NodeType, epochs)
+	return s.predict(c.BatchSize, epochs)
 }
 
 // AccuracyKnownFrom returns the first epoch from which an accuracy is known; 0: never.

@@ -216,15 +216,7 @@ const maxDeviation = 1.0
 
 // spread returns the squares of the runs at a point.
 func (s *curveSet) spread(k int) spread {
-	values, sum := clipAround(s.column(k), maxDeviation), 0.0
-	for _, v := range values {
-		sum += v
-	}
-	mean, squares := sum/float64(len(values)), 0.0
-	for _, v := range values {
-		squares += (v - mean) * (v - mean)
-	}
-	return spread{squares, s.freedom(k)}
+	return spread{clippedSquares(s.column(k)), s.freedom(k)}
 }
 
 // interpolate returns the seconds of n epochs, linear between points and from 0. n is at most the

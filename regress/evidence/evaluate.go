@@ -124,7 +124,7 @@ func (s *Subject) evaluateAccuracies(runs []Run, out []bool, all *HeldOut) {
 		for k := 0; k < len(r.Epochs); k += step {
 			e := &r.Epochs[k]
 			best, ok := records.at(e.Number)
-			a := p.predict(r.BatchSize, r.NodeType, e.Number)
+			a := p.predict(r.BatchSize, e.Number)
 			if ok && e.HasAccuracy && a.Known && a.Support == Measured {
 				run.add(math.Abs(a.Mean - best))
 			}

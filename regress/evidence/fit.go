@@ -44,19 +44,15 @@ func Fit(ctx context.Context, runs []Run, o Options) (*Regressor, error) {
 	lent, startups := make([]spread, len(subjects)), make([]spread, len(subjects))
 	passages := make([]spread, len(subjects))
 	for i := range subjects {
-		if isRepeated(measured[i]) {
-			lent[i] = spread{mostLent * runVarianceOf(measured[i]), mostLent}
-		}
-		if len(h.Subjects[i].Startup) > 0 {
-			startups[i] = startupPrior(h.Subjects[i].Startup)
-		}
-		passages[i] = h.Subjects[i].Accuracy.passagePrior()
+		lent[i] = lendRuns(measured[i])
+		startups[i] = lendStartups(h.Subjects[i].Startup)
+		passages[i] = h.Subjects[i].Accuracy.lendPassages()
 	}
 	err = forEach(threads, len(subjects), func(i int) error {
 		s := &h.Subjects[i]
 		fitStartups(s.Startup, othersOf(startups, i))
 		if s.Accuracy != nil {
-			s.Accuracy.setPrior(othersOf(passages, i))
+			s.Accuracy.Prior = passageVariance.borrow(othersOf(passages, i))
 		}
 		var err error
 		s.Time, err = fitTime(ctx, measured[i], priorVariance(othersOf(lent, i)))
@@ -121,9 +117,8 @@ func fitTime(ctx context.Context, all []*measuredTimes, prior float64) (*TimeMod
 // newTimeModel returns the curves of a subject, without hyperparameters.
 func newTimeModel(all []*measuredTimes, prior float64) *TimeModel {
 	t := &TimeModel{PaceVariance: paceVarianceOf(all)}
-	for i, m := range all {
-		t.Configurations = append(t.Configurations,
-			m.times(slices.Concat(all[:i], all[i+1:]), prior))
+	for i := range all {
+		t.Configurations = append(t.Configurations, fitCurve(all, i, prior))
 	}
 	t.fitNoise(all)
 	t.measurePaces()

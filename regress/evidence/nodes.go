@@ -80,7 +80,7 @@ func (n nodeRuns) differs(o nodeRuns) bool {
 		if b.n == 0 {
 			continue
 		}
-		w := 1 / (priorRunDeviation*priorRunDeviation*(1/a.n+1/b.n) + splitDeviation*splitDeviation)
+		w := 1 / (runVariance.prior*(1/a.n+1/b.n) + splitDeviation*splitDeviation)
 		weighted += w * (a.sum/a.n - b.sum/b.n)
 		precision += w
 	}

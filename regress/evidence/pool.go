@@ -44,6 +44,38 @@ func pool(groups []spread, weight, prior, priorWeight, most float64) float64 {
 	return math.Sqrt(low * high)
 }
 
+// sharedVariance is the prior of a variance that the groups of a subject share, and its weight in degrees of
+// freedom.
+type sharedVariance struct{ prior, weight float64 }
+
+// lend returns what the groups of a subject lend to other subjects: the variance that they share.
+func (v sharedVariance) lend(groups []spread) spread {
+	return spread{mostLent * pool(groups, modelWeight, v.prior, v.weight, mostLent), mostLent}
+}
+
+// borrow returns the variance of a subject by what other subjects lend.
+func (v sharedVariance) borrow(others []spread) float64 {
+	return pool(others, v.weight, v.prior, 4*mostLent, mostLent)
+}
+
+// ofOthers returns the variance of a group by the other groups of its subject, and its weight. subject is
+// what the subject has borrowed.
+func (v sharedVariance) ofOthers(groups []spread, i int, subject float64) (variance, weight float64) {
+	others, used := slices.Concat(groups[:i], groups[i+1:]), 0.0
+	for _, g := range others {
+		used += min(g.freedom, mostLent)
+	}
+	return pool(others, modelWeight, subject, v.weight, mostLent), 1 / (1/modelWeight + 1/(v.weight+used))
+}
+
+// posterior is of a logarithm: its location with the variance that runs share, the variance of a run about
+// it, and degrees of freedom.
+type posterior struct{ location, shared, run, degrees float64 }
+
+func (p posterior) distribution() Distribution {
+	return Distribution{p.location, math.Sqrt(p.shared + p.run), p.degrees}
+}
+
 // robustMean is the location of values with Student-t errors.
 type robustMean struct {
 	location float64
@@ -98,6 +130,12 @@ func median(values []float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	n := len(sorted)
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+}
+
+// clippedSquares returns the sum of squares of logarithms about their mean, where each counts with at most
+// maxDeviation from their median.
+func clippedSquares(logs []float64) float64 {
+	return sumOfSquares(centered(clipAround(logs, maxDeviation)))
 }
 
 // clipAround limits values to a distance from their median.

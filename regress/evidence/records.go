@@ -168,17 +168,18 @@ func (r *Records) check() error {
 // The variances of the log of the first epoch at a target: deviations of logarithms, and weights in
 // degrees of freedom or runs.
 const (
-	priorPassageDeviation = 0.12
-	passagePoolWeight     = 3.0
-	passageTails          = 6.0
-	minPassageDeviation   = 0.01
-	nodePassageDeviation  = 0.05 // between node types
-	linePassageDeviation  = 0.10 // of a batch size from the line between its neighbours
-	reachWeight           = 0.5  // of the prior probability of ever reaching a target, in runs
-	reachMean             = 0.9
-	lateDeviations        = 2.0 // a stalled run that lasted so much longer has failed
-	promisedRuns          = 2   // that must have reached a target
+	passageTails         = 6.0
+	minPassageDeviation  = 0.01
+	nodePassageDeviation = 0.05 // between node types
+	linePassageDeviation = 0.10 // of a batch size from the line between its neighbours
+	reachWeight          = 0.5  // of the prior probability of ever reaching a target, in runs
+	reachMean            = 0.9
+	lateDeviations       = 2.0 // a stalled run that lasted so much longer has failed
+	promisedRuns         = 2   // that must have reached a target
 )
+
+// passageVariance is the variance of passages.
+var passageVariance = sharedVariance{prior: 0.12 * 0.12, weight: 3}
 
 // passageSpread returns the squares of the log passages of a group at the highest accuracy that all
 // of its runs reached, without the variance of rounding to whole epochs.
@@ -193,8 +194,7 @@ func (g *RecordGroup) passageSpread() spread {
 		rounding += roundingVariance(y[i]) / float64(len(y))
 	}
 	free := float64(len(y) - 1)
-	squares := sumOfSquares(centered(clipAround(y, maxDeviation)))
-	return spread{max(squares-free*rounding, 1e-8), free}
+	return spread{max(clippedSquares(y)-free*rounding, 1e-8), free}
 }
 
 // logPassage is the log of the middle of an epoch.
@@ -203,8 +203,8 @@ func logPassage(epoch int) float64 { return math.Log(float64(epoch) - 0.5) }
 // roundingVariance is the variance of a log passage because epochs are whole numbers.
 func roundingVariance(y float64) float64 { return math.Exp(-2*y) / 12 }
 
-// passagePrior pools the passages of a subject; zero if no group has two runs.
-func (m *AccuracyModel) passagePrior() spread {
+// lendPassages returns what the passages of a subject lend to others; nothing unless a group has two runs.
+func (m *AccuracyModel) lendPassages() spread {
 	var groups []spread
 	if m != nil {
 		for i := range m.Groups {
@@ -216,12 +216,5 @@ func (m *AccuracyModel) passagePrior() spread {
 	if len(groups) == 0 {
 		return spread{}
 	}
-	const prior = priorPassageDeviation * priorPassageDeviation
-	return spread{mostLent * pool(groups, modelWeight, prior, passagePoolWeight, mostLent), mostLent}
-}
-
-// setPrior sets the variance that other subjects lend.
-func (m *AccuracyModel) setPrior(others []spread) {
-	const prior = priorPassageDeviation * priorPassageDeviation
-	m.Prior = pool(others, passagePoolWeight, prior, 4*mostLent, mostLent)
+	return passageVariance.lend(groups)
 }

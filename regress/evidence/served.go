@@ -56,9 +56,6 @@ type FilePoint struct {
 	Value  float64
 }
 
-// perOctave is the number of batch sizes per octave in a file, between measured ones.
-const perOctave = 4
-
 // TimePoints returns the log seconds of the first epochs of each configuration at the points of its
 // curve, and, a quarter octave of the batch size apart between them, at the ends of the curve. They
 // contain the corrections for drift.
@@ -78,7 +75,8 @@ func (p *Predictor) TimePoints(by *Corrections) (all []FilePoint) {
 		}
 		for i := range t.model.Configurations {
 			m := &t.model.Configurations[i]
-			for _, batch := range t.quarterOctaves(m.NodeType) {
+			r := &t.reaches[t.nodes[m.NodeType]]
+			for _, batch := range quarterOctaves(exactPower(r.low[0]), exactPower(r.high[0])) {
 				c := m.Configuration
 				if c.BatchSize = batch; seen[c] {
 					continue
@@ -94,10 +92,11 @@ func (p *Predictor) TimePoints(by *Corrections) (all []FilePoint) {
 	return all
 }
 
-// quarterOctaves returns batch sizes between the smallest and the largest on a node type.
-func (p *timePredictor) quarterOctaves(nodeType string) (all []int) {
-	octaves := p.reaches[p.nodes[nodeType]].batches
-	for q := math.Ceil(perOctave * octaves[0]); q < perOctave*octaves[len(octaves)-1]; q++ {
+// quarterOctaves returns batch sizes above the smallest and below the largest one.
+func quarterOctaves(smallest, largest int) (all []int) {
+	const perOctave = 4
+	last := perOctave * math.Log2(float64(largest))
+	for q := math.Ceil(perOctave * math.Log2(float64(smallest))); q < last; q++ {
 		all = append(all, int(math.Round(math.Exp2(q/perOctave))))
 	}
 	return all
@@ -166,7 +165,7 @@ func (p *Predictor) AccuracyPoints() (all []FilePoint) {
 		for _, batch := range a.fileBatches() {
 			c := Configuration{Model: key.model, Dataset: key.dataset, BatchSize: batch}
 			for _, n := range a.fileEpochs(batch) {
-				if x := a.predict(batch, "", n); x.Known {
+				if x := a.predict(batch, n); x.Known {
 					all = append(all, FilePoint{c, n, x.Mean})
 				}
 			}
@@ -176,11 +175,11 @@ func (p *Predictor) AccuracyPoints() (all []FilePoint) {
 }
 
 // fileBatches returns the measured batch sizes, and others a quarter octave apart between them.
-func (p *accuracyPredictor) fileBatches() []int {
-	all := slices.Clone(p.batches)
-	for q := math.Ceil(perOctave * p.octaves[0]); q < perOctave*p.octaves[len(p.octaves)-1]; q++ {
-		all = append(all, int(math.Round(math.Exp2(q/perOctave))))
+func (p *accuracyPredictor) fileBatches() (all []int) {
+	for _, b := range p.batches {
+		all = append(all, b.size)
 	}
+	all = append(all, quarterOctaves(all[0], all[len(all)-1])...)
 	slices.Sort(all)
 	return slices.Compact(all)
 }
@@ -188,13 +187,9 @@ func (p *accuracyPredictor) fileBatches() []int {
 // fileEpochs returns the epochs at which the accuracy of a measured batch size may change; of others
 // the grid of epochs.
 func (p *accuracyPredictor) fileEpochs(batch int) (all []int) {
-	for i := range p.model.Groups {
-		g := &p.model.Groups[i]
-		if g.BatchSize != batch {
-			continue
-		}
-		for k := range g.Runs {
-			for _, n := range append(slices.Clone(g.Runs[k].Epochs), g.Runs[k].Length) {
+	if i, isMeasured := p.find(batch); isMeasured {
+		for _, r := range p.batches[i].runs {
+			for _, n := range append(slices.Clone(r.Epochs), r.Length) {
 				all = append(all, max(n-1, 1), n, n+1)
 			}
 		}

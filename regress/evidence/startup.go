@@ -20,13 +20,14 @@ type StartupTimes struct {
 }
 
 const (
-	// priorStartupDeviation is wide: a first start reads from a cold disk.
-	priorStartupDeviation = 0.3
-	minStartupDeviation   = 0.02
+	minStartupDeviation = 0.02
 	// otherNodeDeviation is the deviation of a start-up that was measured on other node types only.
 	otherNodeDeviation = 0.7
 	minStartup         = 1e-3 // seconds
 )
+
+// startupVariance is wide: a first start reads from a cold disk.
+var startupVariance = sharedVariance{prior: 0.3 * 0.3, weight: 4}
 
 func (s *StartupTimes) check() error {
 	if s.Runs < 1 || !(math.Abs(s.Location) < 100) || !(s.LocationVariance >= 0) ||
@@ -81,37 +82,31 @@ func startupLogs(runs []Run) (logs []float64) {
 // isStartup reports whether a start-up was measured. It may be short: nothing is loaded.
 func isStartup(seconds float64) bool { return seconds > 0 && seconds <= maxSeconds }
 
-// spread returns the squares of the start-ups.
-func (s *StartupTimes) spread() spread {
-	return spread{sumOfSquares(centered(clipAround(s.logs, maxDeviation))), float64(len(s.logs) - 1)}
+// lendStartups returns what the start-ups of a subject lend to others.
+func lendStartups(own []StartupTimes) spread {
+	if len(own) == 0 {
+		return spread{}
+	}
+	return startupVariance.lend(startupSpreads(own))
 }
 
-// startupPrior pools the start-ups of a subject.
-func startupPrior(own []StartupTimes) spread {
+func startupSpreads(own []StartupTimes) []spread {
 	groups := make([]spread, len(own))
 	for i := range own {
-		groups[i] = own[i].spread()
+		groups[i] = spread{clippedSquares(own[i].logs), float64(len(own[i].logs) - 1)}
 	}
-	const prior = priorStartupDeviation * priorStartupDeviation
-	return spread{mostLent * pool(groups, modelWeight, prior, poolWeight, mostLent), mostLent}
+	return groups
 }
 
 // fitStartups estimates the start-ups of one subject, given those of the other subjects.
 func fitStartups(own []StartupTimes, others []spread) {
-	const prior = priorStartupDeviation * priorStartupDeviation
-	model := pool(others, poolWeight, prior, 4*mostLent, mostLent)
+	groups, prior := startupSpreads(own), startupVariance.borrow(others)
 	for i := range own {
 		s := &own[i]
-		var groups []spread
-		for k := range own {
-			if k != i {
-				groups = append(groups, own[k].spread())
-			}
-		}
-		pooled := pool(groups, modelWeight, model, poolWeight, mostLent)
-		r := robustMeanOf(clipAround(s.logs, maxDeviation), pooled, modelWeight, robustTails, nil)
-		s.Degrees = modelWeight + float64(s.Runs-1)
-		s.Variance = max((modelWeight*pooled+r.squares)/s.Degrees, minStartupDeviation*minStartupDeviation)
+		pooled, weight := startupVariance.ofOthers(groups, i, prior)
+		r := robustMeanOf(clipAround(s.logs, maxDeviation), pooled, weight, robustTails, nil)
+		s.Degrees = weight + groups[i].freedom
+		s.Variance = max((weight*pooled+r.squares)/s.Degrees, minStartupDeviation*minStartupDeviation)
 		s.Location, s.LocationVariance = r.location, s.Variance/r.number
 	}
 }

@@ -194,14 +194,6 @@ func (r *measuredRange) include(p *point, runs int) {
 	r.runs += runs
 }
 
-// totalTime is the posterior of the log seconds of the first epochs of a run: location, variance of
-// the location, and variance of a run about it.
-type totalTime struct{ location, shared, run, degrees float64 }
-
-func (t totalTime) distribution() Distribution {
-	return Distribution{t.location, math.Sqrt(t.shared + t.run), t.degrees}
-}
-
 // times answers for one banded configuration.
 type times struct {
 	of       *timePredictor
@@ -232,15 +224,14 @@ func (p *timePredictor) times(c *Configuration) times {
 	return t
 }
 
-// total returns the time of the first n epochs, 1 or more. The support must not be NeverRun.
-func (t *times) total(n int) totalTime {
+// total returns the log seconds of the first n epochs, 1 or more. The support must not be NeverRun.
+func (t *times) total(n int) posterior {
 	if m := t.measured; m != nil {
-		s := m.spreadAt(n, t.of.model.PaceVariance)
-		return totalTime{math.Log(m.total(n)), s.location, s.run, s.degrees}
+		return m.at(n, t.of.model.PaceVariance)
 	}
 	s := &t.of.shape
 	h := s.at(n)
-	return totalTime{t.estimate.mean + h.mean + math.Log(float64(n)),
+	return posterior{t.estimate.mean + h.mean + math.Log(float64(n)),
 		t.estimate.variance + h.variance, s.variance, s.degrees}
 }
 

@@ -9,14 +9,15 @@ import (
 // The priors of the variances of time (docs/decisions/0016), as deviations of logarithms and weights
 // in degrees of freedom.
 const (
-	priorRunDeviation = 0.03
-	modelWeight       = 3.0 // of the variance of a model for one of its configurations
-	poolWeight        = 4.0 // of the variance of other models for a model
-	ownWeight         = 2.0 // of a configuration's own squares: runs that vary more than others do
-	minRunDeviation   = 0.002
+	modelWeight     = 3.0 // of the variance of a model for one of its configurations
+	ownWeight       = 2.0 // of a configuration's own squares: runs that vary more than others do
+	minRunDeviation = 0.002
 
 	priorPaceDeviation = 0.05 // of the pace from one octave of epochs to the next
 )
+
+// runVariance is the variance of whole runs.
+var runVariance = sharedVariance{prior: 0.03 * 0.03, weight: 4}
 
 // maxCurves is the number of runs of a configuration that count, the latest ones.
 const maxCurves = 50
@@ -104,41 +105,36 @@ func (m *measuredTimes) squaresAt(n int) spread {
 	return m.squaresAtEnds[min(k, len(m.points)-1)]
 }
 
-// runVarianceOf pools the variance of whole runs over the configurations of a subject.
-func runVarianceOf(all []*measuredTimes) float64 {
+// lendRuns returns what a subject lends to others of the variance of whole runs; nothing unless a
+// configuration has several runs.
+func lendRuns(all []*measuredTimes) spread {
+	if !slices.ContainsFunc(all, func(m *measuredTimes) bool { return len(m.lengths) > 1 }) {
+		return spread{}
+	}
 	groups := make([]spread, len(all))
 	for i, m := range all {
 		groups[i] = m.squaresAtEnds[len(m.points)-1]
 	}
-	const prior = priorRunDeviation * priorRunDeviation
-	return pool(groups, modelWeight, prior, poolWeight, mostLent)
-}
-
-// isRepeated reports whether a configuration has several runs.
-func isRepeated(all []*measuredTimes) bool {
-	return slices.ContainsFunc(all, func(m *measuredTimes) bool { return len(m.lengths) > 1 })
+	return runVariance.lend(groups)
 }
 
 // priorVariance is the variance of runs that is assumed for a subject, from the variances of the
 // other subjects. Subjects that repeat very well do not lower it: this one may differ.
 func priorVariance(others []spread) float64 {
-	const prior = priorRunDeviation * priorRunDeviation
-	return max(prior, pool(others, poolWeight, prior, 4*mostLent, mostLent))
+	return max(runVariance.prior, runVariance.borrow(others))
 }
 
-// times returns the curve of a configuration, given the others of its model and a prior variance.
-func (m *measuredTimes) times(others []*measuredTimes, prior float64) ConfigurationTimes {
+// fitCurve returns the curve of configuration i of a model, given a prior variance.
+func fitCurve(all []*measuredTimes, i int, prior float64) ConfigurationTimes {
+	m := all[i]
 	t := ConfigurationTimes{Configuration: m.Configuration, Runs: m.counted, LastAt: m.lastAt,
 		Points: m.points}
-	groups := make([]spread, len(others))
+	groups := make([]spread, len(all))
 	for k, n := range m.points {
-		used := 0.0
-		for i, o := range others {
-			groups[i] = o.squaresAt(n)
-			used += min(groups[i].freedom, mostLent)
+		for o := range all {
+			groups[o] = all[o].squaresAt(n)
 		}
-		pooled := pool(groups, modelWeight, prior, poolWeight, mostLent)
-		weight := 1 / (1/modelWeight + 1/(poolWeight+used))
+		pooled, weight := runVariance.ofOthers(groups, i, prior)
 		r := robustMeanOf(clipAround(m.column(k), maxDeviation), pooled, weight, robustTails, nil)
 		d := m.freedom(k)
 		v := max((weight*pooled+ownWeight*r.squares)/(weight+d), minRunDeviation*minRunDeviation)
@@ -239,29 +235,23 @@ func (c *compiledCurve) pace() float64 {
 	return math.Log((c.seconds[last] - c.seconds[0]) / float64(c.Points[last]-1))
 }
 
-// curveSpread is the uncertainty of a curve at a number of epochs.
-type curveSpread struct{ run, location, degrees float64 }
-
-// spreadAt interpolates the uncertainty in the log of the epochs. Beyond the longest run it grows.
-func (c *compiledCurve) spreadAt(n int, paceVariance float64) curveSpread {
+// at returns the log seconds of n epochs. Their uncertainty is interpolated in the log of the epochs, and
+// grows beyond the longest run.
+func (c *compiledCurve) at(n int, paceVariance float64) posterior {
 	last := len(c.Points) - 1
-	s := curveSpread{c.RunVariance[last], c.LocationVariance[last], c.Degrees[last]}
-	longest := c.Points[last]
-	if n < longest {
-		k, found := slices.BinarySearch(c.Points, n)
-		s = curveSpread{c.RunVariance[k], c.LocationVariance[k], c.Degrees[k]}
-		if !found && k > 0 {
-			low, high := math.Log(float64(c.Points[k-1])), math.Log(float64(c.Points[k]))
-			back := (high - math.Log(float64(n))) / (high - low)
-			s.run += back * (c.RunVariance[k-1] - s.run)
-			s.location += back * (c.LocationVariance[k-1] - s.location)
-			s.degrees += back * (c.Degrees[k-1] - s.degrees)
-		}
+	longest, total := c.Points[last], c.total(n)
+	k, found := slices.BinarySearch(c.Points, min(n, longest))
+	s := posterior{math.Log(total), c.LocationVariance[k], c.RunVariance[k], c.Degrees[k]}
+	if !found && k > 0 {
+		low, high := math.Log(float64(c.Points[k-1])), math.Log(float64(c.Points[k]))
+		back := (high - math.Log(float64(n))) / (high - low)
+		s.shared += back * (c.LocationVariance[k-1] - s.shared)
+		s.run += back * (c.RunVariance[k-1] - s.run)
+		s.degrees += back * (c.Degrees[k-1] - s.degrees)
 	}
 	if n <= longest {
 		return s
 	}
-	total := c.total(n)
 	share := (total - c.seconds[last]) / total
 	octaves := math.Log2(float64(n) / float64(longest))
 	more := share * share * paceVariance * (octaves + octaves*octaves) / 2
@@ -269,7 +259,7 @@ func (c *compiledCurve) spreadAt(n int, paceVariance float64) curveSpread {
 		const first = 0.5
 		more += share * share * first * first
 	}
-	if s.run += more; more >= (s.run+s.location)/2 {
+	if s.run += more; more >= (s.run+s.shared)/2 {
 		s.degrees = min(s.degrees, 4)
 	}
 	return s
