@@ -25,13 +25,6 @@ type Residual struct {
 	Shared   float64 `json:"shared"`
 }
 
-// clipped limits a deviation to a number of standard deviations, so that one disturbed run is never
-// mistaken for a change.
-func (r *Residual) clipped(deviation, most float64) float64 {
-	most *= math.Sqrt(r.Variance)
-	return max(-most, min(most, deviation))
-}
-
 // Residual compares a run with its prediction; false if the run was not timed or has no prediction.
 func (p *Predictor) Residual(r *Run) (Residual, bool) {
 	s := p.subjects[r.subject()]

@@ -1,7 +1,6 @@
 package evidence
 
 import (
-	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -15,12 +14,11 @@ func (j *jumps) describe(a int, residuals []Residual) {
 	f := &j.factors[a]
 	weights, shared := map[Configuration]float64{}, map[Configuration]float64{}
 	var weight, rest, squares, explained float64
-	f.Runs, f.RestRuns, f.subjects, f.nextOutside = 0, 0, map[subject]bool{}, 0
+	f.Runs, f.RestRuns, f.subjects = 0, 0, map[subject]bool{}
 	for i := f.start; i < len(residuals); i++ {
 		r := &residuals[i]
 		squares += r.Value * r.Value / r.Variance
 		if !f.Covers(&r.Configuration) {
-			f.border(&r.Configuration)
 			rest += r.Value
 			f.RestRuns++
 			continue
@@ -34,7 +32,7 @@ func (j *jumps) describe(a int, residuals []Residual) {
 		shared[r.Configuration] = r.Shared
 	}
 	variance := j.inverse.At(a, a)
-	for _, c := range slices.SortedFunc(maps.Keys(weights), compareConfigurations) {
+	for _, c := range slices.SortedFunc(maps.Keys(weights), Configuration.compare) {
 		share := weights[c] / weight
 		variance += share * share * (shared[c] + j.deviation)
 	}
@@ -47,35 +45,6 @@ func (j *jumps) describe(a int, residuals []Residual) {
 	if squares > 0 {
 		f.Explained = max(0, min(1, explained/squares))
 	}
-}
-
-// border records the nearest configuration outside a range that has later runs.
-func (f *Factor) border(c *Configuration) {
-	if c.Model != f.Model || c.Dataset != f.Dataset {
-		return
-	}
-	if f.Kind == ScopeFrom && c.BatchSize > f.nextOutside ||
-		f.Kind == ScopeTo && (f.nextOutside == 0 || c.BatchSize < f.nextOutside) {
-		f.nextOutside = c.BatchSize
-	}
-}
-
-// isBetween reports whether a configuration lies between a range and the nearest configuration that
-// is known to be outside.
-func (f *Factor) isBetween(c *Configuration) bool {
-	if f.nextOutside == 0 || c.Model != f.Model || c.Dataset != f.Dataset {
-		return false
-	}
-	low, high := f.nextOutside, f.BatchSize
-	if f.Kind == ScopeTo {
-		low, high = high, low
-	}
-	return low < c.BatchSize && c.BatchSize < high
-}
-
-// compareConfigurations orders configurations of any subjects.
-func compareConfigurations(a, b Configuration) int {
-	return cmp.Or(a.subject().compare(b.subject()), a.compare(b))
 }
 
 // suspect is a shift that a single run shows: the last run of its model on a node type with a large
@@ -114,7 +83,7 @@ func (j *jumps) suspect(residuals []Residual, earlier []residualLevel) {
 		if done[k] || len(later) > maxExpectedRuns {
 			continue
 		}
-		off := j.remaining[i] - earlier[i].clipped
+		off := j.remaining[i] - earlier[i].mean
 		if math.Abs(off) < alarmThreshold*math.Sqrt(r.Variance-r.Shared+earlier[i].variance) {
 			expected[k] = append(later, r.BatchSize)
 			continue
@@ -194,12 +163,6 @@ func (j *jumps) at(c *Configuration, learned time.Time) (shift, variance float64
 		}
 	}
 	variance = max(variance, 0)
-	for a := range j.factors {
-		if f := &j.factors[a]; bits&(1<<a) == 0 && f.isBetween(c) && !f.Since.Before(learned) {
-			shift += f.shift / 2 // with even odds
-			variance += f.shift * f.shift / 4
-		}
-	}
 	for i := range j.suspects {
 		if s := &j.suspects[i]; s.holding == bits && s.covers(c) {
 			shift += s.shift

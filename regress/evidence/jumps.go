@@ -2,7 +2,6 @@ package evidence
 
 import (
 	"math"
-	"slices"
 
 	"gonum.org/v1/gonum/mat"
 )
@@ -15,8 +14,6 @@ const (
 	// maxSurprise is the maximum evidence of one run, in standard deviations. It is below the alarm
 	// threshold, so that one disturbed run raises no alarm.
 	maxSurprise = 5.0
-	// straddlePenalty is subtracted like the penalties of scopes, and is larger than each.
-	straddlePenalty = 0.5
 	// singleOdds are the odds that a shift shown by one case applies to others; shown by n cases,
 	// the odds are n^2 times as high.
 	singleOdds = 1.5
@@ -50,11 +47,7 @@ func findJumps(residuals []Residual) *jumps {
 		var best Factor
 		for i := range scopes {
 			f := j.strongest(&scopes[i], residuals, ids, earlier)
-			f.preference = f.Evidence - f.penalty()
-			if f.Runs > 0 && j.straddles(&f, residuals) {
-				f.preference -= straddlePenalty
-			}
-			if i == 0 || f.preference > best.preference {
+			if i == 0 || f.Evidence-f.penalty() > best.Evidence-best.penalty() {
 				best = f
 			}
 		}
@@ -76,20 +69,11 @@ func findJumps(residuals []Residual) *jumps {
 	}
 	j.suspect(residuals, earlier)
 	for i := range residuals {
-		if j.any(i, &residuals[i]) {
+		if j.holding(i, &residuals[i]) != 0 {
 			j.remaining[i] -= j.own[residuals[i].Configuration][0]
 		}
 	}
 	return j
-}
-
-// straddles reports whether a scope contains configurations with other factors than the first run
-// that showed the jump.
-func (j *jumps) straddles(f *Factor, residuals []Residual) bool {
-	of := j.covering(&residuals[f.start].Configuration)
-	return slices.ContainsFunc(residuals, func(r Residual) bool {
-		return f.Covers(&r.Configuration) && j.covering(&r.Configuration) != of
-	})
 }
 
 // number numbers the distinct configurations from 0.
@@ -106,20 +90,20 @@ func number(residuals []Residual) []int {
 	return ids
 }
 
-// driftSum sums the residuals of one configuration.
-type driftSum struct{ sum, clipped, n, noise float64 }
+// driftSum sums the residuals of one configuration, each limited to maxSurprise so that one disturbed run is
+// never mistaken for a change.
+type driftSum struct{ sum, n, noise float64 }
 
 func (t *driftSum) add(r *Residual, left float64) {
 	t.n++
-	t.sum += left
-	t.clipped += r.clipped(left, maxSurprise)
+	most := maxSurprise * math.Sqrt(r.Variance)
+	t.sum += max(-most, min(most, left))
 	t.noise += (r.Variance - r.Shared - t.noise) / t.n
 	t.noise = max(t.noise, residualTolerance)
 }
 
-// residualLevel is the expected residual of a configuration by its earlier runs: the mean, with and
-// without limits on each run, and its variance.
-type residualLevel struct{ mean, clipped, variance float64 }
+// residualLevel is the expected residual of a configuration by its earlier runs: the mean and its variance.
+type residualLevel struct{ mean, variance float64 }
 
 // levels returns for each residual the level of its configuration before it, from runs with the
 // same factors. Without such runs it is 0, with the variance of the error that all runs of the
@@ -139,7 +123,7 @@ func (j *jumps) levels(residuals []Residual, ids []int) []residualLevel {
 		l := residualLevel{variance: prior}
 		if t.n > 0 && prior > 0 {
 			share := prior / (prior + t.noise/t.n)
-			l = residualLevel{share * t.sum / t.n, share * t.clipped / t.n, share * t.noise / t.n}
+			l = residualLevel{share * t.sum / t.n, share * t.noise / t.n}
 		}
 		all[i] = l
 		t.add(r, j.remaining[i])
@@ -158,16 +142,15 @@ func (j *jumps) holding(i int, r *Residual) (bits uint) {
 }
 
 // strongest returns the factor with the start of strongest evidence for a scope, among the starts
-// whose evidence suffices when each run is limited to maxSurprise; a factor without runs if there
-// is none. Each configuration is compared with its own earlier level, so many runs of one
+// whose evidence suffices; a factor without runs if there is none. Each configuration is compared with its own earlier level, so many runs of one
 // configuration are less evidence than runs of many.
 func (j *jumps) strongest(
 	s *Scope, residuals []Residual, ids []int, earlier []residualLevel,
 ) Factor {
 	best := Factor{Scope: *s}
 	var tallies [MaxResiduals]driftSum
-	var parts [MaxResiduals][3]float64 // of the sums below, by configuration
-	var weighted, clipped, precision float64
+	var parts [MaxResiduals][2]float64 // of the sums below, by configuration
+	var weighted, precision float64
 	runs := 0
 	for i := len(residuals) - 1; i >= 0; i-- {
 		r := &residuals[i]
@@ -176,16 +159,15 @@ func (j *jumps) strongest(
 		}
 		t, part, l := &tallies[ids[i]], &parts[ids[i]], &earlier[i]
 		t.add(r, j.remaining[i])
-		weighted, clipped, precision = weighted-part[0], clipped-part[1], precision-part[2]
+		weighted, precision = weighted-part[0], precision-part[1]
 		p := 1 / (t.noise/t.n + l.variance)
-		*part = [3]float64{p * (t.sum/t.n - l.mean), p * (t.clipped/t.n - l.clipped), p}
-		weighted, clipped, precision = weighted+part[0], clipped+part[1], precision+part[2]
+		*part = [2]float64{p * (t.sum/t.n - l.mean), p}
+		weighted, precision = weighted+part[0], precision+part[1]
 		if runs++; runs < minRunsInScope {
 			continue
 		}
-		deviation := math.Sqrt(precision)
-		z := math.Abs(weighted) / deviation
-		if z > best.Evidence && math.Abs(clipped)/deviation-s.penalty() >= alarmThreshold {
+		z := math.Abs(weighted) / math.Sqrt(precision)
+		if z > best.Evidence && z-s.penalty() >= alarmThreshold {
 			best.Evidence, best.start, best.Runs = z, i, runs
 		}
 	}
@@ -257,7 +239,7 @@ func (j *jumps) deviations(residuals []Residual) {
 	var order []Configuration
 	for i := range residuals {
 		r := &residuals[i]
-		if !j.any(i, r) {
+		if j.holding(i, r) == 0 {
 			continue
 		}
 		t := tallies[r.Configuration]
@@ -282,13 +264,4 @@ func (j *jumps) deviations(residuals []Residual) {
 		share := j.deviation / (j.deviation + t.noise/t.n)
 		j.own[c] = [2]float64{share * t.sum / t.n, share * t.noise / t.n}
 	}
-}
-
-func (j *jumps) any(i int, r *Residual) bool {
-	for a := range j.factors {
-		if j.factors[a].holds(i, r) {
-			return true
-		}
-	}
-	return false
 }

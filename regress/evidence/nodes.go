@@ -72,10 +72,7 @@ func (n nodeRuns) add(o nodeRuns) {
 // differs reports whether configurations with runs on both nodes take different times.
 func (n nodeRuns) differs(o nodeRuns) bool {
 	weighted, precision := 0.0, 0.0
-	both := slices.SortedFunc(maps.Keys(n), func(a, b Configuration) int {
-		return cmp.Or(a.subject().compare(b.subject()), a.compare(b))
-	})
-	for _, c := range both {
+	for _, c := range slices.SortedFunc(maps.Keys(n), Configuration.compare) {
 		a, b := n[c], o[c]
 		if b.n == 0 {
 			continue

@@ -70,9 +70,9 @@ func (s subject) compare(t subject) int {
 	return cmp.Or(cmp.Compare(s.model, t.model), cmp.Compare(s.dataset, t.dataset))
 }
 
-// compare orders configurations of one subject.
 func (c Configuration) compare(d Configuration) int {
 	return cmp.Or(
+		c.subject().compare(d.subject()),
 		cmp.Compare(c.NodeType, d.NodeType), cmp.Compare(c.CPUs, d.CPUs),
 		cmp.Compare(c.ConcurrentJobs, d.ConcurrentJobs),
 		cmp.Compare(c.ProcessesPerCore, d.ProcessesPerCore),
@@ -166,11 +166,7 @@ func bySubject(runs []Run) map[subject][]Run {
 
 // compareRuns orders runs of any subjects. Runs that compare as equal are interchangeable.
 func compareRuns(a, b Run) int {
-	first := cmp.Or(a.subject().compare(b.subject()), a.Configuration.compare(b.Configuration),
-		a.StartedAt.Compare(b.StartedAt), cmp.Compare(a.Node, b.Node), cmp.Compare(a.ID, b.ID),
-		cmp.Compare(len(a.Epochs), len(b.Epochs)), cmp.Compare(a.StartupSeconds, b.StartupSeconds))
-	if first != 0 {
-		return first
-	}
-	return cmp.Compare(a.MeanSeconds, b.MeanSeconds)
+	return cmp.Or(a.Configuration.compare(b.Configuration), a.StartedAt.Compare(b.StartedAt),
+		cmp.Compare(a.Node, b.Node), cmp.Compare(a.ID, b.ID), cmp.Compare(len(a.Epochs), len(b.Epochs)),
+		cmp.Compare(a.StartupSeconds, b.StartupSeconds), cmp.Compare(a.MeanSeconds, b.MeanSeconds))
 }

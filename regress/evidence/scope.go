@@ -81,11 +81,9 @@ type Factor struct {
 	Evidence  float64 `json:"evidence"`
 	Threshold float64 `json:"threshold,omitempty"`
 
-	start       int
-	subjects    map[subject]bool // with later runs
-	nextOutside int              // of a range: the next batch size outside with later runs; 0: none
-	shift       float64
-	preference  float64 // evidence minus penalties
+	start    int
+	subjects map[subject]bool // with later runs
+	shift    float64
 }
 
 // Obsolete reports whether a run that ended at an instant is from before the jump, so that a new

@@ -74,39 +74,16 @@ func (d Distribution) Probability(limit float64) float64 {
 // logDensity of the logarithm y.
 func (d Distribution) logDensity(y float64) float64 { return d.student().LogProb(y) }
 
-// Around returns the distribution with the same relative spread around another median, for example
-// the median of a forecast with changing loads.
-func (d Distribution) Around(median float64) Distribution {
-	d.Location = math.Log(median)
-	return d
-}
-
 // Plus returns the distribution of the sum of two independent durations by the delta method: the
 // variance of its log is the sum of the variances of the logs, weighted by the squared shares of
-// the medians.
+// the medians. The degrees of freedom follow Welch and Satterthwaite.
 func (d Distribution) Plus(e Distribution) Distribution {
-	if !e.Known() {
-		return d
-	}
 	total := d.Median() + e.Median()
-	if !(total > 0) || math.IsInf(total, 0) {
+	if !e.Known() || !(total > 0) || math.IsInf(total, 0) {
 		return d
 	}
-	shareA, shareB := d.Median()/total, e.Median()/total
-	sum := Distribution{Scale: d.Scale * shareA, Degrees: d.Degrees}.
-		Times(Distribution{Scale: e.Scale * shareB, Degrees: e.Degrees})
-	sum.Location = math.Log(total)
-	return sum
-}
-
-// Times returns the distribution of the product of two independent factors. The degrees of freedom
-// follow Welch and Satterthwaite.
-func (d Distribution) Times(e Distribution) Distribution {
-	a, b := d.Scale*d.Scale, e.Scale*e.Scale
-	d.Location += e.Location
-	if b > 0 {
-		d.Scale = math.Sqrt(a + b)
-		d.Degrees = (a + b) * (a + b) / (a*a/d.Degrees + b*b/e.Degrees)
-	}
-	return d
+	a, b := d.Scale*d.Median()/total, e.Scale*e.Median()/total
+	variance := a*a + b*b
+	return Distribution{math.Log(total), math.Sqrt(variance),
+		variance * variance / (math.Pow(a, 4)/d.Degrees + math.Pow(b, 4)/e.Degrees)}
 }
