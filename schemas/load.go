@@ -17,14 +17,9 @@ type Features struct {
 // example.
 const MinStableTimeRatio = 0.5
 
-// ExampleWeight returns the weight of an epoch as an example: the share of its longest period at
-// one concurrency, or 0 below MinStableTimeRatio.
-func (l Load) ExampleWeight() float64 {
-	if l.StableTimeRatio < MinStableTimeRatio {
-		return 0
-	}
-	return l.StableTimeRatio
-}
+// IsStable reports whether an epoch under the load is an example: at least MinStableTimeRatio of it had one
+// concurrency.
+func (l Load) IsStable() bool { return l.StableTimeRatio >= MinStableTimeRatio }
 
 // Span is the period in which a started job ran.
 type Span struct {

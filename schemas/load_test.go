@@ -153,10 +153,10 @@ func TestLoadNow_CountsWhatStillRuns(t *testing.T) {
 	}
 }
 
-func TestExampleWeight(t *testing.T) {
-	for _, c := range []struct{ stable, want float64 }{{1, 1}, {0.5, 0.5}, {0.49, 0}} {
-		if got := (schemas.Load{StableTimeRatio: c.stable}).ExampleWeight(); got != c.want {
-			t.Errorf("ExampleWeight(%g) = %g, want %g", c.stable, got, c.want)
+func TestLoad_IsStable(t *testing.T) {
+	for ratio, want := range map[float64]bool{1: true, 0.5: true, 0.49: false} {
+		if got := (schemas.Load{StableTimeRatio: ratio}).IsStable(); got != want {
+			t.Errorf("a load that is stable for %g of the time is stable = %t, want %t", ratio, got, want)
 		}
 	}
 }

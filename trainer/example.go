@@ -16,7 +16,6 @@ type Example struct {
 	Hardware schemas.Hardware // of the most loaded node
 	Features schemas.Features
 	Value    float64 // value of the target
-	Weight   float64
 	At       time.Time
 	EndedAt  time.Time // end of the run; zero while it runs
 	WholeRun bool      // the mean of a run whose epochs were not recognized

@@ -50,7 +50,7 @@ func (p *Past) appendExamples(all []Example, r *run, target string) []Example {
 	return all
 }
 
-// newExample returns an example of a run without value and weight.
+// newExample returns an example of a run without its value.
 func (p *Past) newExample(r *run, l runLoad, batch, cpus uint32, at time.Time) Example {
 	full, on := p.loadOf(r, l)
 	model, batch := schemas.LearnedAs(r.model, batch)
@@ -72,10 +72,7 @@ func (p *Past) newExample(r *run, l runLoad, batch, cpus uint32, at time.Time) E
 func (p *Past) example(r *run, e *keptEpoch, isFinal bool, target string) (x Example, ok bool) {
 	if target == schemas.TargetAccuracy && (math.IsNaN(e.accuracy) || e.afterBatchChange) {
 		// The weights were trained with two batch sizes, so the accuracy belongs to neither.
-		if !math.IsNaN(e.accuracy) {
-			p.skip(target, skippedMixed)
-		}
-		return x, false
+		return x, !math.IsNaN(e.accuracy) && p.skip(target, skippedMixed)
 	}
 	l := e.load
 	if !isFinal {
@@ -87,22 +84,19 @@ func (p *Past) example(r *run, e *keptEpoch, isFinal bool, target string) (x Exa
 	x = p.newExample(r, l, e.batch, e.cpus, e.end())
 	x.Features.EpochsDone, x.Seconds = e.number, e.seconds
 	if target == schemas.TargetAccuracy {
-		// The epochs of a run together have weight 1.
-		x.Value, x.Weight = e.accuracy, 1/float64(max(r.unmixed, 1))
+		x.Value = e.accuracy
 		return x, true
 	}
-	x.Value, x.Weight = e.seconds, x.Features.Load.ExampleWeight()
+	x.Value = e.seconds
 	switch {
-	case x.Weight == 0:
-		p.skip(target, skippedUnstable)
+	case !x.Features.Load.IsStable():
+		return x, p.skip(target, skippedUnstable)
 	case e.timedByArrival && r.epochCount > 1 && e.mayContainStartup:
-		p.skip(target, skippedStartup)
-		x.Weight = 0
+		return x, p.skip(target, skippedStartup)
 	case e.hasBurst:
-		p.skip(target, skippedBurst)
-		x.Weight = 0
+		return x, p.skip(target, skippedBurst)
 	}
-	return x, x.Weight > 0
+	return x, true
 }
 
 // meanOfLater returns the mean seconds of the epochs after the first that ran with its batch size;
@@ -129,14 +123,8 @@ func (p *Past) startup(r *run) (x Example, ok bool) {
 	if e.number != 1 || !(seconds > 0) {
 		return x, false
 	}
-	var l runLoad
-	if r.startLoad != nil {
-		l = *r.startLoad
-	} else {
-		l = p.measure(r, r.span.From, e.begin())
-	}
-	x = p.newExample(r, l, e.batch, e.cpus, e.end())
-	x.Value, x.Weight = seconds, 1
+	x = p.newExample(r, p.loadBefore(r, e.begin(), r.startLoad), e.batch, e.cpus, e.end())
+	x.Value = seconds
 	return x, true
 }
 
@@ -147,25 +135,16 @@ func (p *Past) wholeJob(r *run, target string) (x Example, ok bool) {
 	if w == nil || target == schemas.TargetAccuracy && math.IsNaN(w.accuracy) {
 		return x, false
 	}
-	var l runLoad
-	if w.load != nil {
-		l = *w.load
-	} else {
-		l = p.measure(r, r.span.From, w.at)
-	}
-	x = p.newExample(r, l, w.batch, w.cpus, w.at)
+	x = p.newExample(r, p.loadBefore(r, w.at, w.load), w.batch, w.cpus, w.at)
 	x.WholeRun, x.Seconds, x.Features.EpochsDone = true, w.seconds, w.epochs
 	if target == schemas.TargetAccuracy {
-		x.Value, x.Weight = w.accuracy, 1
+		x.Value = w.accuracy
 		return x, true
 	}
 	seconds := w.seconds
 	if w.startup > 0 && w.startup < seconds {
 		seconds -= w.startup
 	}
-	x.Value, x.Weight = seconds/float64(w.epochs), x.Features.Load.ExampleWeight()
-	if x.Weight == 0 {
-		p.skip(target, skippedUnstable)
-	}
-	return x, x.Weight > 0
+	x.Value = seconds / float64(w.epochs)
+	return x, x.Features.Load.IsStable() || p.skip(target, skippedUnstable)
 }

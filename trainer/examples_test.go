@@ -87,9 +87,9 @@ func pastAfter(events ...schemas.Event) *trainer.Past {
 func brief(examples []trainer.Example) string {
 	s := ""
 	for _, x := range examples {
-		s += fmt.Sprintf("b%d c%d jobs %.2f procs %.2f done %d value %.2f weight %.2f; ",
+		s += fmt.Sprintf("b%d c%d jobs %.2f procs %.2f done %d value %.2f; ",
 			x.Features.BatchSize, x.Features.CPUs, x.Features.Load.ConcurrentJobs,
-			x.Features.Load.Processes, x.Features.EpochsDone, x.Value, x.Weight)
+			x.Features.Load.Processes, x.Features.EpochsDone, x.Value)
 	}
 	return s
 }
@@ -136,30 +136,30 @@ func TestPast_Examples(t *testing.T) {
 			"an elastic run after it lent a CPU",
 			[]schemas.Event{elastic, epochEvent("a", 1, 1, 2, 2, a), using(2, 6, 4, 4)},
 			schemas.TargetEpochTime,
-			"b16 c2 jobs 1.00 procs 2.00 done 1 value 2.00 weight 1.00; " +
-				"b16 c1 jobs 1.00 procs 1.00 done 2 value 4.00 weight 1.00; ",
+			"b16 c2 jobs 1.00 procs 2.00 done 1 value 2.00; " +
+				"b16 c1 jobs 1.00 procs 1.00 done 2 value 4.00; ",
 		},
 		{
 			"an elastic run that used a CPU that nobody else needed",
 			[]schemas.Event{elastic, epochEvent("a", 1, 1, 2, 2, a), using(2, 4, 2, 4)},
 			schemas.TargetEpochTime,
-			"b16 c2 jobs 1.00 procs 2.00 done 1 value 2.00 weight 1.00; ",
+			"b16 c2 jobs 1.00 procs 2.00 done 1 value 2.00; ",
 		},
 		{
 			"the first epoch by arrival includes the start-up",
 			[]schemas.Event{started("a", 1, 0, a), byArrival(1, 5, 5), byArrival(2, 7, 2)},
 			schemas.TargetEpochTime,
-			"b16 c2 jobs 1.00 procs 2.00 done 2 value 2.00 weight 1.00; ",
+			"b16 c2 jobs 1.00 procs 2.00 done 2 value 2.00; ",
 		},
 		{
 			"a single epoch timed by arrival is used",
 			[]schemas.Event{started("a", 1, 0, a), byArrival(1, 5, 5)}, schemas.TargetEpochTime,
-			"b16 c2 jobs 1.00 procs 2.00 done 1 value 5.00 weight 1.00; ",
+			"b16 c2 jobs 1.00 procs 2.00 done 1 value 5.00; ",
 		},
 		{
 			"an epoch alone", []schemas.Event{started("a", 1, 0, a), epochEvent("a", 1, 1, 2, 2, a)},
 			schemas.TargetEpochTime,
-			"b16 c2 jobs 1.00 procs 2.00 done 1 value 2.00 weight 1.00; ",
+			"b16 c2 jobs 1.00 procs 2.00 done 1 value 2.00; ",
 		},
 		{
 			"a neighbour all the time",
@@ -167,7 +167,7 @@ func TestPast_Examples(t *testing.T) {
 				started("a", 1, 0, a), started("b", 1, 0, b), epochEvent("a", 1, 1, 4, 4, a),
 			},
 			schemas.TargetEpochTime,
-			"b16 c2 jobs 2.00 procs 3.00 done 1 value 4.00 weight 1.00; ",
+			"b16 c2 jobs 2.00 procs 3.00 done 1 value 4.00; ",
 		},
 		{
 			"a neighbour that comes after three quarters",
@@ -175,7 +175,7 @@ func TestPast_Examples(t *testing.T) {
 				started("a", 1, 0, a), started("b", 1, 3, b), epochEvent("a", 1, 1, 4, 4, a),
 			},
 			schemas.TargetEpochTime,
-			"b16 c2 jobs 1.25 procs 2.25 done 1 value 4.00 weight 0.75; ",
+			"b16 c2 jobs 1.25 procs 2.25 done 1 value 4.00; ",
 		},
 		{
 			"a neighbour that comes and goes all the time teaches nothing",
@@ -195,7 +195,7 @@ func TestPast_Examples(t *testing.T) {
 				started("a", 1, 1, a), epochEvent("a", 1, 1, 3, 2, a),
 			},
 			schemas.TargetEpochTime,
-			"b16 c2 jobs 1.00 procs 2.00 done 1 value 2.00 weight 1.00; ",
+			"b16 c2 jobs 1.00 procs 2.00 done 1 value 2.00; ",
 		},
 		{
 			"a copy",
@@ -203,7 +203,7 @@ func TestPast_Examples(t *testing.T) {
 				started("a", 1, 0, a), epochEvent("a", 1, 1, 2, 2, a), epochEvent("a", 1, 1, 2, 2, a),
 			},
 			schemas.TargetEpochTime,
-			"b16 c2 jobs 1.00 procs 2.00 done 1 value 2.00 weight 1.00; ",
+			"b16 c2 jobs 1.00 procs 2.00 done 1 value 2.00; ",
 		},
 		{
 			"a number that goes back",
@@ -218,8 +218,8 @@ func TestPast_Examples(t *testing.T) {
 				started("a", 1, 0, a), epochEvent("a", 1, 1, 2, 2, a), lost, epochEvent("a", 1, 2, 4, 2, a),
 			},
 			schemas.TargetEpochTime,
-			"b16 c2 jobs 1.00 procs 2.00 done 1 value 2.00 weight 1.00; " +
-				"b16 c2 jobs 1.00 procs 2.00 done 2 value 2.00 weight 1.00; ",
+			"b16 c2 jobs 1.00 procs 2.00 done 1 value 2.00; " +
+				"b16 c2 jobs 1.00 procs 2.00 done 2 value 2.00; ",
 		},
 		{
 			"no epoch was seen: nothing",
@@ -230,17 +230,17 @@ func TestPast_Examples(t *testing.T) {
 			"epochs that were not timed: the whole job",
 			[]schemas.Event{started("a", 1, 0, a), untimed("a", 1, 6, 6, a)},
 			schemas.TargetEpochTime,
-			"b16 c2 jobs 1.00 procs 2.00 done 3 value 2.00 weight 1.00; ",
+			"b16 c2 jobs 1.00 procs 2.00 done 3 value 2.00; ",
 		},
 		{
 			"the whole job, less the start-up that is known",
 			[]schemas.Event{started("a", 1, 0, a), whole}, schemas.TargetEpochTime,
-			"b16 c2 jobs 1.00 procs 2.00 done 3 value 1.50 weight 1.00; ",
+			"b16 c2 jobs 1.00 procs 2.00 done 3 value 1.50; ",
 		},
 		{
 			"the accuracy of the whole job is that after its epochs",
 			[]schemas.Event{started("a", 1, 0, a), whole}, schemas.TargetAccuracy,
-			"b16 c2 jobs 1.00 procs 2.00 done 3 value 0.96 weight 1.00; ",
+			"b16 c2 jobs 1.00 procs 2.00 done 3 value 0.96; ",
 		},
 		{
 			"a job beside which nothing is known of but that it was there",
@@ -249,16 +249,16 @@ func TestPast_Examples(t *testing.T) {
 				ended("b", 1, schemas.EventFinished, 6, 0, b), whole,
 			},
 			schemas.TargetEpochTime,
-			"b16 c2 jobs 2.00 procs 3.00 done 3 value 1.50 weight 1.00; ",
+			"b16 c2 jobs 2.00 procs 3.00 done 3 value 1.50; ",
 		},
 		{"start-up while the job runs", begun, schemas.TargetStartup,
-			"b16 c2 jobs 1.00 procs 2.00 done 0 value 3.00 weight 1.00; "},
+			"b16 c2 jobs 1.00 procs 2.00 done 0 value 3.00; "},
 		{"start-up, without the time after the last epoch", append(slices.Clone(begun),
 			ended("a", 1, schemas.EventFinished, 8.5, 8.5, a)), schemas.TargetStartup,
-			"b16 c2 jobs 1.00 procs 2.00 done 0 value 3.00 weight 1.00; "},
+			"b16 c2 jobs 1.00 procs 2.00 done 0 value 3.00; "},
 		{"start-up of a job that was stopped during an epoch", append(slices.Clone(begun),
 			ended("a", 1, schemas.EventCancelled, 8.5, 8.5, a)), schemas.TargetStartup,
-			"b16 c2 jobs 1.00 procs 2.00 done 0 value 3.00 weight 1.00; "},
+			"b16 c2 jobs 1.00 procs 2.00 done 0 value 3.00; "},
 		{
 			"a failed job without epochs",
 			[]schemas.Event{started("a", 1, 0, a), ended("a", 1, schemas.EventFailed, 6, 6, a)},
@@ -270,20 +270,20 @@ func TestPast_Examples(t *testing.T) {
 				started("a", 1, 0, a), epochEvent("a", 1, 1, 2, 2, a), epochEvent("a", 1, 2, 4, 2, a),
 			},
 			schemas.TargetAccuracy,
-			"b16 c2 jobs 1.00 procs 2.00 done 1 value 0.91 weight 0.50; " +
-				"b16 c2 jobs 1.00 procs 2.00 done 2 value 0.92 weight 0.50; ",
+			"b16 c2 jobs 1.00 procs 2.00 done 1 value 0.91; " +
+				"b16 c2 jobs 1.00 procs 2.00 done 2 value 0.92; ",
 		},
 		{
 			"a change of the batch size: each epoch's time is of its own", moved,
 			schemas.TargetEpochTime,
-			"b16 c2 jobs 1.00 procs 2.00 done 1 value 2.00 weight 1.00; " +
-				"b16 c2 jobs 1.00 procs 2.00 done 2 value 2.00 weight 1.00; " +
-				"b64 c2 jobs 1.00 procs 2.00 done 3 value 1.00 weight 1.00; " +
-				"b16 c2 jobs 1.00 procs 2.00 done 4 value 2.00 weight 1.00; ",
+			"b16 c2 jobs 1.00 procs 2.00 done 1 value 2.00; " +
+				"b16 c2 jobs 1.00 procs 2.00 done 2 value 2.00; " +
+				"b64 c2 jobs 1.00 procs 2.00 done 3 value 1.00; " +
+				"b16 c2 jobs 1.00 procs 2.00 done 4 value 2.00; ",
 		},
 		{"a change of the batch size: no accuracy behind it", moved, schemas.TargetAccuracy,
-			"b16 c2 jobs 1.00 procs 2.00 done 1 value 0.91 weight 0.50; " +
-				"b16 c2 jobs 1.00 procs 2.00 done 2 value 0.92 weight 0.50; "},
+			"b16 c2 jobs 1.00 procs 2.00 done 1 value 0.91; " +
+				"b16 c2 jobs 1.00 procs 2.00 done 2 value 0.92; "},
 		{
 			"a change of the batch size timed by arrival may be a restart",
 			[]schemas.Event{
@@ -291,8 +291,8 @@ func TestPast_Examples(t *testing.T) {
 				changed(4, 11, 1),
 			},
 			schemas.TargetEpochTime,
-			"b16 c2 jobs 1.00 procs 2.00 done 2 value 2.00 weight 1.00; " +
-				"b64 c2 jobs 1.00 procs 2.00 done 4 value 1.00 weight 1.00; ",
+			"b16 c2 jobs 1.00 procs 2.00 done 2 value 2.00; " +
+				"b64 c2 jobs 1.00 procs 2.00 done 4 value 1.00; ",
 		},
 	} {
 		if got := brief(pastAfter(c.events...).Examples(c.target)); got != c.want {

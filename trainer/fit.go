@@ -18,8 +18,12 @@ func Fit(
 ) (Files, error) {
 	o = o.withDefaults()
 	examples = thin(examples, o.Examples)
-	foreign, isNew := chooseForeign(target, examples, before)
 	examples = withForeignAtStart(target, examples)
+	var foreign schemas.ForeignColumns
+	isNew := false
+	if target == schemas.TargetEpochTime {
+		foreign, isNew = chooseForeign(examples, before)
+	}
 	runs, state := evidenceRuns(target, examples, foreign), stateOf(before)
 	if isNew {
 		state = nil // its configurations have other columns

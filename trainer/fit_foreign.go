@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"math/rand/v2"
 	"slices"
 
 	"courier/regress/leastsquares"
@@ -15,39 +14,38 @@ import (
 
 // Rules for the columns of foreign load.
 const (
-	// foreignKnownShare is the share of the examples, by weight, that must know a foreign load.
+	// foreignKnownShare is the share of the examples that must know a foreign load.
 	foreignKnownShare = 0.5
 	// foreignRuns is the minimum number of runs at the most common level of a foreign load, and at
 	// all other levels together. With fewer runs other causes may explain their times.
 	foreignRuns = 5
 	// foreignGain is the share by which a column must lower the held-out error.
 	foreignGain = 0.02
-	// lastingShare is the squared error of a run's first value as a prediction of its later values,
-	// as a share of that between independent values, up to which a foreign load lasts.
-	lastingShare = 0.2
 	// foreignExamples is the maximum number of examples on which columns are compared.
 	foreignExamples = 2000
 	// foreignFolds is the number of folds of that comparison.
 	foreignFolds = 5
 )
 
-// chooseForeign selects the columns of foreign load for a fit, and reports whether they differ from
-// those of the champion. Its columns are kept, with their typical values, unless they raise the
-// held-out error: each change defines other configurations, which are fitted from the start.
+// chooseForeign selects the columns of foreign load for a fit on examples with the load at the start of
+// their runs, and reports whether they differ from those of the champion. Its columns are kept, with their
+// typical values, unless they raise the held-out error: each change defines other configurations, which are
+// fitted from the start.
 func chooseForeign(
-	target string, examples []Example, before *treefile.Manifest,
+	examples []Example, before *treefile.Manifest,
 ) (columns schemas.ForeignColumns, isNew bool) {
-	fleeting := func(c schemas.ForeignColumn) bool { return !lasts(c, examples) }
-	kept := foreignOf(before)
-	atStart := withForeignAtStart(target, examples)
-	if len(kept) > 0 && !slices.ContainsFunc(kept, fleeting) {
-		trial := newForeignTrial(thin(atStart, foreignExamples))
-		if !(meanOf(trial.errors(kept)) > meanOf(trial.errors(nil))) {
-			return kept, false
-		}
+	kept, begun := foreignOf(before), map[runKey]bool{}
+	later := slices.DeleteFunc(slices.Clone(examples), func(x Example) bool {
+		run := runKey{x.Job, x.Run}
+		isFirst := x.Job == "" || !begun[run]
+		begun[run] = true
+		return isFirst // a load that does not last explains this example alone
+	})
+	trial := newForeignTrial(thin(later, foreignExamples))
+	if len(kept) > 0 && !(meanOf(trial.errors(kept)) > meanOf(trial.errors(nil))) {
+		return kept, false
 	}
-
-	columns = slices.DeleteFunc(foreignColumns(target, atStart), fleeting)
+	columns = trial.choose()
 	return columns, len(columns) > 0 || len(kept) > 0
 }
 
@@ -62,55 +60,18 @@ func foreignOf(m *treefile.Manifest) (columns schemas.ForeignColumns) {
 	return columns
 }
 
-// lasts reports whether a foreign load lasts, that is, whether the first value of a run predicts
-// the later ones, with a mean squared error of at most lastingShare of the error for independent
-// values. It returns false if no run has several values.
-func lasts(c schemas.ForeignColumn, examples []Example) bool {
-	ordered := slices.Clone(examples)
-	slices.SortStableFunc(ordered, func(a, b Example) int { return a.At.Compare(b.At) })
-
-	first := map[runKey]float64{}
-	squares, n := 0.0, 0.0
-	var values []float64
-	for i := range ordered {
-		x := &ordered[i]
-		r := c.Ratio(&x.Features.Load)
-		if x.Job == "" || !r.Known {
-			continue
-		}
-		key := runKey{x.Job, x.Run}
-		if begin, found := first[key]; found {
-			squares += (r.Value - begin) * (r.Value - begin)
-			n++
-		} else {
-			first[key] = r.Value
-		}
-		values = append(values, r.Value)
-	}
-	if n == 0 {
-		return false
-	}
-
-	mean, variance := meanOf(values), 0.0
-	for _, v := range values {
-		variance += (v - mean) * (v - mean) / float64(len(values))
-	}
-	return squares/n <= lastingShare*2*variance
-}
-
-// withForeignAtStart returns the examples with the foreign load that was first measured in each
+// withForeignAtStart returns the examples of a target with the foreign load that was first measured in each
 // run. A prediction knows the load when a job starts, not how it changes afterwards. So changes
-// during a run count as noise of the run.
+// during a run count as noise of the run. Only epoch times depend on the load.
 func withForeignAtStart(target string, examples []Example) []Example {
 	if target != schemas.TargetEpochTime {
 		return examples
 	}
 	examples = slices.Clone(examples)
-	ratioIn := []func(*schemas.Load) *schemas.Ratio{
+	for _, ratio := range []func(*schemas.Load) *schemas.Ratio{
 		func(l *schemas.Load) *schemas.Ratio { return &l.ForeignCPURatio },
 		func(l *schemas.Load) *schemas.Ratio { return &l.ForeignIOWaitRatio },
-	}
-	for _, ratio := range ratioIn {
+	} {
 		first := map[runKey]*Example{}
 		for i := range examples {
 			x := &examples[i]
@@ -129,105 +90,10 @@ func withForeignAtStart(target string, examples []Example) []Example {
 	return examples
 }
 
-// foreignColumns selects the columns of foreign load that clearly lower the held-out error. Only
-// the epoch time has any. The selection is deterministic.
-func foreignColumns(target string, examples []Example) (chosen schemas.ForeignColumns) {
-	if target != schemas.TargetEpochTime {
-		return nil
-	}
-	examples = thin(examples, foreignExamples)
-	var candidates schemas.ForeignColumns
-	for _, name := range []string{schemas.ColumnForeignCPU, schemas.ColumnForeignIOWait} {
-		if column, ok := foreignColumn(name, examples); ok {
-			candidates = append(candidates, column)
-		}
-	}
-	if len(candidates) == 0 {
-		return nil
-	}
-
-	trial := newForeignTrial(examples)
-	without := trial.errors(nil)
-	lowest := without
-	for _, c := range candidates {
-		alone := schemas.ForeignColumns{c}
-		errors := trial.errors(alone)
-		if trial.improves(errors, without) && meanOf(errors) < meanOf(lowest) {
-			chosen, lowest = alone, errors
-		}
-	}
-	if len(chosen) == 0 || len(candidates) == 1 {
-		return chosen
-	}
-
-	other := candidates[0]
-	if other == chosen[0] {
-		other = candidates[1]
-	}
-	both := schemas.ForeignColumns{chosen[0], other}
-	if trial.improves(trial.errors(both), lowest) {
-		return both
-	}
-	return chosen
-}
-
-// foreignColumn returns a column as the examples describe it; ok is false if too few know its
-// value, or if it hardly varies among them.
-func foreignColumn(name string, examples []Example) (column schemas.ForeignColumn, ok bool) {
-	column.Name = name
-	runs := map[float64]map[string]bool{}
-	all, known := 0.0, 0.0
-	var values []float64
-	for i := range examples {
-		x := &examples[i]
-		all += x.Weight
-		r := column.Ratio(&x.Features.Load)
-		if !r.Known {
-			continue
-		}
-		known += x.Weight
-		values = append(values, r.Value)
-		if runs[r.Value] == nil {
-			runs[r.Value] = map[string]bool{}
-		}
-		runs[r.Value][runOf(examples, i)] = true
-	}
-	if len(runs) < 2 || known < foreignKnownShare*all {
-		return column, false
-	}
-
-	slices.Sort(values)
-	column.Typical, column.Max = values[len(values)/2], values[len(values)-1]
-	usual, others := usualLevel(runs), map[string]bool{}
-	for level, of := range runs {
-		if level != usual {
-			maps.Copy(others, of)
-		}
-	}
-	return column, len(runs[usual]) >= foreignRuns && len(others) >= foreignRuns
-}
-
-// usualLevel returns the level that most runs had; the lowest level breaks ties.
-func usualLevel(runs map[float64]map[string]bool) (usual float64) {
-	most := 0
-	for _, level := range slices.Sorted(maps.Keys(runs)) {
-		if n := len(runs[level]); n > most {
-			usual, most = level, n
-		}
-	}
-	return usual
-}
-
-// runOf returns the job of an example; an example without a job is a run of its own.
-func runOf(examples []Example, i int) string {
-	return cmp.Or(examples[i].Job, fmt.Sprint("#", i))
-}
-
 // foreignTrial measures how well columns of foreign load predict held-out runs.
 type foreignTrial struct {
 	examples []Example
-	run      []int // number of the run of each example
-	fold     []int // of each run
+	run      []int // number of the run of each example; the runs of a fold have numbers foreignFolds apart
 	group    []int // number of the configuration that its user chose, of each example
 }
 
@@ -242,74 +108,132 @@ func newForeignTrial(examples []Example) *foreignTrial {
 	}
 	for i := range examples {
 		x := &examples[i]
-		t.run = append(t.run, number(runs, runOf(examples, i)))
+		t.run = append(t.run, number(runs, cmp.Or(x.Job, fmt.Sprint("#", i)))) // without a job: an own run
 		t.group = append(t.group, number(groups, fmt.Sprintf("%q %q %d %d", x.level(),
 			x.Hardware.NodeType(), x.Features.BatchSize, x.Features.CPUs)))
 	}
-	t.fold = rand.New(rand.NewPCG(1, 1)).Perm(len(runs))
-	for run := range t.fold {
-		t.fold[run] %= foreignFolds
-	}
 	return t
+}
+
+// choose selects the columns that clearly lower the held-out error, one after another. It is deterministic.
+func (t *foreignTrial) choose() (chosen schemas.ForeignColumns) {
+	var candidates schemas.ForeignColumns
+	for _, name := range []string{schemas.ColumnForeignCPU, schemas.ColumnForeignIOWait} {
+		if column, ok := t.column(name); ok {
+			candidates = append(candidates, column)
+		}
+	}
+	for len(candidates) > 0 {
+		before := t.errors(chosen)
+		best, lowest := -1, math.Inf(1)
+		for i, c := range candidates {
+			errors := t.errors(append(slices.Clone(chosen), c))
+			if t.improves(errors, before) && meanOf(errors) < lowest {
+				best, lowest = i, meanOf(errors)
+			}
+		}
+		if best < 0 {
+			break
+		}
+		chosen = append(chosen, candidates[best])
+		candidates = slices.Delete(candidates, best, best+1)
+	}
+	return chosen
+}
+
+// column returns a column as the examples describe it; ok is false if too few know its value, or if it
+// hardly varies among them.
+func (t *foreignTrial) column(name string) (column schemas.ForeignColumn, ok bool) {
+	column.Name = name
+	runs := map[float64]map[int]bool{}
+	var values []float64
+	for i := range t.examples {
+		r := column.Ratio(&t.examples[i].Features.Load)
+		if !r.Known {
+			continue
+		}
+		values = append(values, r.Value)
+		if runs[r.Value] == nil {
+			runs[r.Value] = map[int]bool{}
+		}
+		runs[r.Value][t.run[i]] = true
+	}
+	if len(runs) < 2 || float64(len(values)) < foreignKnownShare*float64(len(t.examples)) {
+		return column, false
+	}
+	slices.Sort(values)
+	column.Typical, column.Max = values[len(values)/2], values[len(values)-1]
+	usual, most, others := 0., 0, map[int]bool{}
+	for _, level := range slices.Sorted(maps.Keys(runs)) {
+		if n := len(runs[level]); n > most {
+			usual, most = level, n
+		}
+	}
+	for level, of := range runs {
+		if level != usual {
+			maps.Copy(others, of)
+		}
+	}
+	return column, most >= foreignRuns && len(others) >= foreignRuns
 }
 
 // errors returns for each example the absolute error of the logarithm of its time, predicted
 // without its run: the mean of the other runs of its configuration, corrected for the load by least
 // squares. It is NaN for an example without other runs.
 func (t *foreignTrial) errors(columns schemas.ForeignColumns) []float64 {
-	all := make([]float64, len(t.examples))
+	points, all := make([][]float64, len(t.examples)), make([]float64, len(t.examples))
+	for i := range t.examples {
+		x := &t.examples[i]
+		points[i] = append(loadInputs(x, columns), math.Log(x.Value))
+	}
 	for fold := range foreignFolds {
-		t.predict(fold, columns, all)
+		t.predict(fold, points, all)
 	}
 	return all
 }
 
-// predict sets the errors of the examples of a fold.
-func (t *foreignTrial) predict(fold int, columns schemas.ForeignColumns, errors []float64) {
-	// A mean holds the inputs of a configuration's training examples, and last their logarithm.
-	means, counts := map[int][]float64{}, map[int]float64{}
-	points := make([][]float64, len(t.examples))
-	for i := range t.examples {
-		points[i] = append(loadInputs(&t.examples[i], columns), math.Log(t.examples[i].Value))
-		if g := t.group[i]; t.fold[t.run[i]] != fold {
+// predict sets the errors of the examples of a fold. A point holds the inputs and the logarithm of the time.
+func (t *foreignTrial) predict(fold int, points [][]float64, errors []float64) {
+	means, counts := map[int][]float64{}, map[int]float64{} // of the training examples, by configuration
+	for i, point := range points {
+		if g := t.group[i]; t.run[i]%foreignFolds != fold {
 			if means[g] == nil {
-				means[g] = make([]float64, len(points[i]))
+				means[g] = make([]float64, len(point))
 			}
 			counts[g]++
-			for k, v := range points[i] {
+			for k, v := range point {
 				means[g][k] += (v - means[g][k]) / counts[g]
 			}
 		}
 	}
-
-	var rows [][]float64
-	var logs []float64
-	last := len(points[0]) - 1
-	centered := func(i int) []float64 {
+	centered := func(i int) (inputs []float64, log float64) {
 		row := slices.Clone(points[i])
 		for k, mean := range means[t.group[i]] {
 			row[k] -= mean
 		}
-		return row
+		last := len(row) - 1
+		return row[:last], row[last]
 	}
-	for i := range t.examples {
-		if t.fold[t.run[i]] != fold {
-			row := centered(i)
-			rows, logs = append(rows, row[:last]), append(logs, row[last])
+	var rows [][]float64
+	var logs []float64
+	for i := range points {
+		if t.run[i]%foreignFolds != fold {
+			inputs, log := centered(i)
+			rows, logs = append(rows, inputs), append(logs, log)
 		}
 	}
 	if len(rows) == 0 {
 		return
 	}
 	coefficients := leastsquares.Fit(rows, logs)
-	for i := range t.examples {
+	for i := range points {
 		switch {
-		case t.fold[t.run[i]] != fold:
+		case t.run[i]%foreignFolds != fold:
 		case means[t.group[i]] == nil:
 			errors[i] = math.NaN()
 		default:
-			row := centered(i)
-			errors[i] = math.Abs(row[last] - leastsquares.Predict(coefficients, row[:last]))
+			inputs, log := centered(i)
+			errors[i] = math.Abs(log - leastsquares.Predict(coefficients, inputs))
 		}
 	}
 }
@@ -334,18 +258,19 @@ func (t *foreignTrial) improves(errors, others []float64) bool {
 	}
 	differences := map[int][]float64{}
 	for i, run := range t.run {
-		if d := errors[i] - others[i]; !math.IsNaN(d) {
-			differences[run] = append(differences[run], d)
+		differences[run] = append(differences[run], errors[i]-others[i])
+	}
+	var means []float64
+	for _, run := range slices.Sorted(maps.Keys(differences)) {
+		if mean := meanOf(differences[run]); !math.IsNaN(mean) {
+			means = append(means, mean)
 		}
 	}
-	var sum, squares, n float64
-	for _, run := range slices.Sorted(maps.Keys(differences)) {
-		d := meanOf(differences[run])
-		sum, squares, n = sum+d, squares+d*d, n+1
+	mean, squares := meanOf(means), 0.0
+	for _, d := range means {
+		squares += (d - mean) * (d - mean)
 	}
-	mean := sum / n
-	standardError := math.Sqrt(max(0, squares/n-mean*mean) / n)
-	return mean+1.96*standardError < 0
+	return mean+1.96*math.Sqrt(squares)/float64(len(means)) < 0
 }
 
 // meanOf returns the mean of the numbers that are not NaN; NaN if there are none.

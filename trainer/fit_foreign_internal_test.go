@@ -33,7 +33,7 @@ func examplesWithForeignLoad(seed uint64, runs int, effect float64) (all []Examp
 		}.Set(&load)
 		for epoch := range 3 {
 			all = append(all, Example{
-				Job: fmt.Sprint("job-", run), Model: "m", Nodes: []string{"a"}, Weight: 1,
+				Job: fmt.Sprint("job-", run), Model: "m", Nodes: []string{"a"},
 				Features: schemas.Features{
 					BatchSize: batch, CPUs: cpus, Load: load, EpochsDone: uint32(epoch + 1),
 				},
@@ -43,6 +43,10 @@ func examplesWithForeignLoad(seed uint64, runs int, effect float64) (all []Examp
 		}
 	}
 	return all
+}
+
+func foreignColumns(examples []Example) schemas.ForeignColumns {
+	return newForeignTrial(examples).choose()
 }
 
 func columnsOf(chosen schemas.ForeignColumns) (names []string) {
@@ -64,21 +68,19 @@ func TestForeignColumns_LowerTheHeldOutError(t *testing.T) {
 	for seed := range uint64(5) {
 		for _, c := range []struct {
 			name     string
-			target   string
 			examples []Example
 			want     []string
 		}{
-			{"a hog that slows jobs down", schemas.TargetEpochTime,
+			{"a hog that slows jobs down",
 				examplesWithForeignLoad(seed, 120, 1), []string{"foreign_cpu_ratio"}},
-			{"a hog without influence", schemas.TargetEpochTime, examplesWithForeignLoad(seed, 120, 0), nil},
-			{"a third of the examples do not know it", schemas.TargetEpochTime,
+			{"a hog without influence", examplesWithForeignLoad(seed, 120, 0), nil},
+			{"a third of the examples do not know it",
 				unknown(examplesWithForeignLoad(seed, 120, 1), 1./3), []string{"foreign_cpu_ratio"}},
-			{"most examples do not know it", schemas.TargetEpochTime,
+			{"most examples do not know it",
 				unknown(examplesWithForeignLoad(seed, 120, 1), 0.6), nil},
-			{"too few runs", schemas.TargetEpochTime, examplesWithForeignLoad(seed, 5, 1), nil},
-			{"another target", schemas.TargetAccuracy, examplesWithForeignLoad(seed, 120, 1), nil},
+			{"too few runs", examplesWithForeignLoad(seed, 5, 1), nil},
 		} {
-			got := columnsOf(foreignColumns(c.target, c.examples))
+			got := columnsOf(foreignColumns(c.examples))
 			if !slices.Equal(got, c.want) {
 				t.Errorf("seed %d, %s: columns %v, want %v", seed, c.name, got, c.want)
 			}
@@ -88,7 +90,7 @@ func TestForeignColumns_LowerTheHeldOutError(t *testing.T) {
 
 func TestForeignTrial_ErrorIsLowerWithTheForeignLoad(t *testing.T) {
 	examples := examplesWithForeignLoad(1, 120, 1)
-	columns := foreignColumns(schemas.TargetEpochTime, examples)
+	columns := foreignColumns(examples)
 	trial := newForeignTrial(examples)
 	with, without := trial.errors(columns), trial.errors(nil)
 	if a, b := meanOf(with), meanOf(without); !(a < 0.7*b) {
@@ -161,7 +163,7 @@ func TestFit_KeepsItsColumns(t *testing.T) {
 	calm := slices.DeleteFunc(slices.Clone(examples), func(x Example) bool {
 		return x.Features.Load.ForeignCPURatio.Value > 0
 	})
-	if columns := foreignColumns(schemas.TargetEpochTime, calm); len(columns) > 0 {
+	if columns := foreignColumns(calm); len(columns) > 0 {
 		t.Fatalf("columns %v for examples with constant load, want none", columnsOf(columns))
 	}
 	next := fitEpochTimes(t, calm, first)
@@ -180,7 +182,7 @@ func TestFit_IgnoresAShortLivedLoad(t *testing.T) {
 		schemas.Foreign{CPU: schemas.RatioOf(foreign)}.Set(&examples[i].Features.Load)
 		examples[i].Value *= 1 + foreign
 	}
-	if columns := foreignColumns(schemas.TargetEpochTime, examples); len(columns) == 0 {
+	if columns := foreignColumns(examples); len(columns) == 0 {
 		t.Fatal("the load does not lower the held-out error, although it lengthens each epoch")
 	}
 

@@ -26,7 +26,7 @@ func epochExamples(model string, run int, batch uint32, begin time.Time, seconds
 				BatchSize: batch, CPUs: 1, EpochsDone: uint32(i + 1),
 				Load: schemas.Load{ConcurrentJobs: 1, Processes: 1, StableTimeRatio: 1},
 			},
-			Value: s, Weight: 1, At: at, EndedAt: end, Seconds: s,
+			Value: s, At: at, EndedAt: end, Seconds: s,
 		})
 	}
 	return all

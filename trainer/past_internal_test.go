@@ -158,9 +158,6 @@ func TestPast_DroppedRunsStayNeighbours(t *testing.T) {
 		}
 		examples := few.Examples(target)
 		for _, x := range examples {
-			if known[key(x)].Weight != x.Weight && wasLost(x.Job) {
-				continue // dropped while lost, so its rest is a separate run
-			}
 			if diff := cmp.Diff(known[key(x)], x); diff != "" {
 				t.Fatalf("%s of %s (-unbounded +bounded):\n%s", target, x.Job, diff)
 			}

@@ -67,6 +67,14 @@ func (p *Past) measure(r *run, from, until time.Time) runLoad {
 	return measured
 }
 
+// loadBefore returns the load of a run from its start to an instant, which may be final already.
+func (p *Past) loadBefore(r *run, until time.Time, final *runLoad) runLoad {
+	if final != nil {
+		return *final
+	}
+	return p.measure(r, r.span.From, until)
+}
+
 // measureEpoch returns the load of a run during an epoch, and the foreign load of its node.
 func (p *Past) measureEpoch(r *run, e *keptEpoch) runLoad {
 	l := p.measure(r, e.begin(), e.end())

@@ -32,7 +32,6 @@ type run struct {
 	last       uint32      // number of the last epoch
 	lastEnd    int64       // end of the last epoch, in nanoseconds since 1970
 	batch      uint32      // batch size of the last epoch
-	unmixed    int         // number of kept epochs before the first change of the batch size
 	times      runTimes
 
 	hasStarted   bool // its started event arrived
@@ -157,9 +156,6 @@ func (r *run) add(e *keptEpoch, limit int) {
 		return
 	}
 	r.epochs = append(r.epochs, *e)
-	if !e.afterBatchChange {
-		r.unmixed++
-	}
 	if len(r.epochs) > limit {
 		r.thin()
 	}
@@ -174,7 +170,7 @@ func (r *run) thin() {
 	}
 	r.epochs = kept
 	r.stride = 2 * max(r.stride, 1)
-	r.frozen, r.unmixed = (r.frozen+1)/2, (r.unmixed+1)/2
+	r.frozen = (r.frozen + 1) / 2
 }
 
 // isDuplicate reports whether an epoch event is a duplicate: its ID is the standard ID of its
@@ -203,8 +199,7 @@ func (r *run) lastKnown() time.Time {
 
 // drop frees the data of examples.
 func (r *run) drop() {
-	r.epochs, r.whole, r.startLoad, r.dropped = nil, nil, nil, true
-	r.frozen, r.unmixed = 0, 0
+	r.epochs, r.whole, r.startLoad, r.dropped, r.frozen = nil, nil, nil, true, 0
 }
 
 // isLost reports whether the run ended because it was silent, so that it may continue.

@@ -109,15 +109,13 @@ func TestThin(t *testing.T) {
 			Model:    "m",
 			Features: schemas.Features{BatchSize: batch},
 			Value:    float64(n),
-			Weight:   0.5,
 			At:       at(n),
 		})
 	}
 	thinned := thin(examples, 100)
-	settings, weight := map[uint32]int{}, 0.0
+	settings := map[uint32]int{}
 	for i, x := range thinned {
 		settings[x.Features.BatchSize]++
-		weight += x.Weight
 		if x.Features.BatchSize == 4 && x.Value < 890 {
 			t.Errorf("the old example %v was kept", x.Value)
 		}
@@ -125,10 +123,9 @@ func TestThin(t *testing.T) {
 			t.Error("the order changed")
 		}
 	}
-	if len(thinned) != 100 || len(settings) != 11 || settings[4] != 90 || weight < 499.999 ||
-		weight > 500.001 {
-		t.Errorf("%d examples of %d configurations, %d of the large one, weight %v; want 100, 11, 90, 500",
-			len(thinned), len(settings), settings[4], weight)
+	if len(thinned) != 100 || len(settings) != 11 || settings[4] != 90 {
+		t.Errorf("%d examples of %d configurations, %d of the large one; want 100, 11, 90",
+			len(thinned), len(settings), settings[4])
 	}
 	if all := thin(examples, 5); len(all) != 11 {
 		t.Errorf("%d examples, want one for each of 11 configurations", len(all))

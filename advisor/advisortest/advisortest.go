@@ -116,7 +116,6 @@ func (r *Run) example(job string, endSeconds float64) trainer.Example {
 		Nodes:    []string{r.Node},
 		Hardware: r.Hardware,
 		Features: schemas.Features{BatchSize: batch, CPUs: r.CPUs, Load: load},
-		Weight:   1,
 		At:       after(r.StartedAt, endSeconds),
 		EndedAt:  after(r.StartedAt, total),
 	}
@@ -145,7 +144,7 @@ func (r *Run) appendEpochs(all []trainer.Example, job, target string) []trainer.
 			if e.Accuracy == 0 {
 				continue
 			}
-			x.Value, x.Weight = e.Accuracy, 1/float64(len(r.Epochs))
+			x.Value = e.Accuracy
 		}
 		all = append(all, x)
 	}
