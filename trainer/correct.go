@@ -9,10 +9,13 @@ import (
 )
 
 // requestCorrection signals the work goroutine, which also corrects during a fit.
-func (t *Trainer) requestCorrection() {
+func (t *Trainer) requestCorrection() { signal(t.correctionSignal) }
+
+// signal wakes the receiver of a channel that holds one value.
+func signal(c chan<- struct{}) {
 	select {
-	case t.correctionSignal <- struct{}{}:
-	default: // a request is pending
+	case c <- struct{}{}:
+	default: // it has not taken the last one yet
 	}
 }
 

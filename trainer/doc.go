@@ -20,9 +20,9 @@
 // The path of a run that ends:
 //
 //  1. past_read.go: readJobs reads its events
-//  2. follow.go: handleEvent applies them to the Past (past*.go), and reasonToFit decides whether to
-//     fit; compareEndedRuns decides whether to correct
-//  3. trainer.go: work takes the request, immediately or after the cool-down
+//  2. follow.go: handleEvent applies them to the Past (past*.go), reasonToFit decides whether to fit, and
+//     each run that ends requests a correction
+//  3. trainer.go: work takes the requests, of a fit immediately or after the cool-down
 //  4. learn.go: learn gets the examples (examples.go) and fits (fit*.go); or correct.go: correct
 //     updates the factors
 //  5. promote.go: place stores the files (fit_file.go) and promotes them

@@ -5,29 +5,23 @@ import (
 	"time"
 
 	"courier/bus"
-	"courier/regress/evidence"
 	"courier/schemas"
 )
 
-// follower owns the past and compares ended runs with the champion of epoch times. Only the
-// goroutine of follow uses it.
+// follower owns the past. Only the goroutine of follow uses it.
 type follower struct {
 	past            *Past
 	position        uint64           // sequence up to which the log was read
 	live            bool             // all events stored at the start have been read
 	pendingReason   fitReason        // last reason for a fit while the log is replayed
 	exampleRequests []exampleRequest // wait until the log is read far enough
-	lastFit         time.Time        // monotonic clock
-
-	epochTime *loadedChampion        // nil if there is none
-	state     *evidence.State        // of the champion and later runs
-	foreign   schemas.ForeignColumns // columns of the champion
+	epochTime       *loadedChampion  // of the last event; nil if there was none
 }
 
 // updateBuffer is the number of events that are read ahead.
 const updateBuffer = 256
 
-// follow owns the past. It applies the events of jobs, detects drift, requests fits, and replies to
+// follow owns the past. It applies the events of jobs, requests fits and corrections, and replies to
 // example requests.
 func (t *Trainer) follow(ctx context.Context) error {
 	fw := &follower{past: NewLimitedPast(t.o.Limits)}
@@ -56,56 +50,43 @@ func (t *Trainer) handleUpdate(ctx context.Context, fw *follower, p *logUpdate) 
 		fw.live = true
 		runs, epochs := fw.past.Len()
 		t.log.Info("log replayed", "sequence", fw.position, "runs", runs, "epochs", epochs)
-		t.compareMissedRuns(fw)
-		t.requestFit(fw, fw.pendingReason) // events from before the start count as well
+		t.requestCorrection()
+		t.requestFit(fw.pendingReason) // events from before the start count as well
 	}
 }
 
 // handleEvent applies the next event and requests a fit if the event is a reason for one.
 func (t *Trainer) handleEvent(ctx context.Context, fw *follower, record bus.Record) {
 	if c := (*t.champions.Load())[schemas.TargetEpochTime]; c != nil && c != fw.epochTime {
-		fw.epochTime, fw.state, fw.foreign = c, c.evidence(), foreignOf(c.manifest)
-		t.compareMissedRuns(fw)
+		fw.epochTime, fw.pendingReason = c, reasonNone
 		t.newEpochs.Store(0)
-		fw.lastFit, fw.pendingReason = time.Now(), reasonNone
+		t.requestCorrection() // runs may have ended since it was fitted
 	}
-	r := fw.past.add(record.Event, record.Sequence)
-	if r == nil {
+	if fw.past.add(record.Event, record.Sequence) == nil {
 		return // a duplicate, or an event that no example depends on
 	}
-	reason := t.reasonToFit(fw, &record, r)
+	reason := t.reasonToFit(fw, &record)
 	t.metrics.newEpochs.Set(float64(t.newEpochs.Load()))
 	switch {
 	case reason == reasonNone:
 	case !fw.live:
 		fw.pendingReason = reason
-	case isImported(&record):
-		t.imports.add(time.Now())
-		t.pendingFit.Store(&fitRequest{targets: schemas.Targets(), reason: reason})
 	default:
-		t.requestFit(fw, reason)
+		if isImported(&record) {
+			t.imports.add(time.Now())
+		}
+		t.requestFit(reason)
 	}
 }
 
-// requestFit requests a fit if there is a reason. During the cool-down the request is stored, and
-// work carries it out afterwards.
-func (t *Trainer) requestFit(fw *follower, reason fitReason) {
+// requestFit stores a request for a fit if there is a reason. The work goroutine carries it out after the
+// cool-down, and not during an import.
+func (t *Trainer) requestFit(reason fitReason) {
 	if reason == reasonNone {
 		return
 	}
-	next := &fitRequest{targets: schemas.Targets(), reason: reason}
-	if fw.epochTime != nil && time.Since(fw.lastFit) < t.coolDown() {
-		t.pendingFit.Store(next)
-		return
-	}
-	select {
-	case t.fitRequests <- *next:
-		fw.lastFit = time.Now()
-		t.pendingFit.Store(nil)
-		t.newEpochs.Store(0)
-	default: // a request is waiting
-		t.pendingFit.Store(next)
-	}
+	t.pendingFit.Store(&fitRequest{targets: schemas.Targets(), reason: reason})
+	signal(t.fitSignal)
 }
 
 // fitShare is the maximum share of time that automatic fits may take.
@@ -118,7 +99,7 @@ func (t *Trainer) coolDown() time.Duration {
 }
 
 // reasonToFit counts an event of a run and returns the reason for a fit, if there is one.
-func (t *Trainer) reasonToFit(fw *follower, record *bus.Record, r *run) fitReason {
+func (t *Trainer) reasonToFit(fw *follower, record *bus.Record) fitReason {
 	switch e := record.Event.(type) {
 	case *schemas.Started:
 		t.nodeChanges.job(&e.Setting, e.NodeCores, e.At)
@@ -138,9 +119,7 @@ func (t *Trainer) reasonToFit(fw *follower, record *bus.Record, r *run) fitReaso
 		if fw.epochTime == nil {
 			return reasonFirst
 		}
-		if fw.live {
-			t.compareEndedRuns(fw, r)
-		}
+		t.requestCorrection()
 		return reasonRunEnded
 	}
 	if t.newEpochs.Load() >= int64(t.o.NewEpochs) {
@@ -166,39 +145,4 @@ func (fw *follower) answer(horizon time.Time) {
 		v.reply <- exampleSet{examples, fw.past.aside, fw.past.last, fw.past.Skipped()}
 	}
 	fw.exampleRequests = waiting
-}
-
-// compareEndedRuns compares ended runs with the predictions of the champion, and requests a
-// correction if jobs drift.
-func (t *Trainer) compareEndedRuns(fw *follower, runs ...*run) {
-	if fw.state == nil {
-		return
-	}
-	var examples []Example
-	for _, r := range runs {
-		examples = fw.past.appendExamples(examples, r, schemas.TargetEpochTime)
-	}
-	examples = withForeignAtStart(schemas.TargetEpochTime, examples)
-	next, isNew, err := fw.state.Correct(evidenceRuns(schemas.TargetEpochTime, examples, fw.foreign))
-	if err != nil {
-		t.log.Warn("runs not compared with predictions", "error", err)
-		return
-	}
-	if fw.state = next; isNew && fw.live {
-		t.requestCorrection()
-	}
-}
-
-// compareMissedRuns compares the runs that ended since a new champion was fitted.
-func (t *Trainer) compareMissedRuns(fw *follower) {
-	if fw.state == nil || !fw.live {
-		return
-	}
-	var ended []*run
-	for _, r := range fw.past.order {
-		if !r.dropped && r.outcome != "" && r.span.Until.After(fw.state.Through) {
-			ended = append(ended, r)
-		}
-	}
-	t.compareEndedRuns(fw, ended...)
 }

@@ -81,6 +81,7 @@ type Trainer struct {
 	imports         importClock
 	exampleRequests chan exampleRequest // to the goroutine that owns the past
 
+	fitSignal        chan struct{} // holds a value after pendingFit was set
 	correctionSignal chan struct{} // holds a value while a correction is requested
 
 	mu       sync.Mutex

@@ -25,6 +25,7 @@ func New(
 		log:              log,
 		metrics:          newMetrics(reg),
 		o:                o,
+		fitSignal:        make(chan struct{}, 1),
 		correctionSignal: make(chan struct{}, 1),
 	}
 	if history == nil {
@@ -83,28 +84,35 @@ func (t *Trainer) work(ctx context.Context) error {
 	cool := time.NewTicker(t.o.CoolDown)
 	defer cool.Stop()
 	var fitted time.Time // end of the last fit
+	fit := func(request fitRequest) {
+		t.newEpochs.Store(0)
+		t.handleFit(ctx, request)
+		fitted = time.Now()
+	}
+	fitPending := func() {
+		isFirst := (*t.champions.Load())[schemas.TargetEpochTime] == nil
+		isCooling := !isFirst && time.Since(fitted) < t.coolDown()
+		if isCooling || t.imports.isRunning(time.Now(), t.o.CoolDown) {
+			return
+		}
+		if request := t.pendingFit.Swap(nil); request != nil {
+			fit(*request)
+		}
+	}
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-cool.C:
-			if time.Since(fitted) < t.coolDown() || t.imports.isRunning(time.Now(), t.o.CoolDown) {
-				continue
-			}
-			if request := t.pendingFit.Swap(nil); request != nil {
-				t.newEpochs.Store(0)
-				t.handleFit(ctx, *request)
-				fitted = time.Now()
-			}
+			fitPending()
+		case <-t.fitSignal:
+			fitPending()
 		case <-every.C:
 			if t.newEpochs.Load() > 0 {
-				t.newEpochs.Store(0)
-				t.handleFit(ctx, fitRequest{targets: schemas.Targets(), reason: reasonSchedule})
-				fitted = time.Now()
+				fit(fitRequest{targets: schemas.Targets(), reason: reasonSchedule})
 			}
 		case request := <-t.fitRequests:
-			t.handleFit(ctx, request)
-			fitted = time.Now()
+			fit(request)
 		case command := <-t.commands:
 			command(ctx)
 		case <-t.correctionSignal:

@@ -17,7 +17,6 @@ import (
 
 	"courier/bus"
 	"courier/bus/bustest"
-	"courier/regress/evidence"
 	"courier/regress/treefile"
 	"courier/schemas"
 )
@@ -170,7 +169,7 @@ func (fw *follower) counts(tr *Trainer, l Limits) map[string][2]int {
 	runs := l.Runs + l.Spans + l.OpenRuns
 	p := fw.past
 	_, epochs := p.Len()
-	sizes := map[string][2]int{
+	return map[string][2]int{
 		"runs":            {len(p.runs), runs},
 		"runs in order":   {len(p.order), 2*(l.Runs+l.OpenRuns) + 1},
 		"runs on shelf":   {p.archive.runs, l.Runs},
@@ -184,10 +183,6 @@ func (fw *follower) counts(tr *Trainer, l Limits) map[string][2]int {
 		"changed models":  {len(tr.nodeChanges.models.by), maxKnown},
 		"notes":           {len(tr.nodeChanges.notes), maxNotes},
 	}
-	if fw.state != nil {
-		sizes["residuals"] = [2]int{len(fw.state.Drift.Residuals), evidence.MaxResiduals}
-	}
-	return sizes
 }
 
 // A trainer needs as much memory after twelve months as after one. With
