@@ -1,8 +1,6 @@
 package evidence
 
 import (
-	"cmp"
-	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -60,46 +58,11 @@ const (
 	residualTolerance = 1e-12
 )
 
-// check returns an error for a residual that Predictor.Residual cannot produce.
-func (r *Residual) check() error {
-	if !r.valid() || !(math.Abs(r.Value) <= maxResidual) ||
-		!(r.Variance > residualTolerance) || r.Variance > 1e6 ||
-		!(r.Shared >= 0) || r.Shared > r.Variance {
-		return fmt.Errorf("invalid residual %g with variance %g and shared variance %g",
-			r.Value, r.Variance, r.Shared)
-	}
-	return nil
-}
-
-// check returns an error for a state that Add cannot produce.
-func (d *DriftState) check() error {
-	if len(d.Residuals) > MaxResiduals {
-		return fmt.Errorf("%w: drift with %d residuals, want at most %d",
-			ErrInvalid, len(d.Residuals), MaxResiduals)
-	}
-	for i := range d.Past {
-		if x := d.Past[i].Ratio; !(x > 1e-9 && x < 1e9) || len(d.Past) > MaxPastFactors {
-			return fmt.Errorf("%w: past factor %d of %d is %g, want 1e-9 to 1e9",
-				ErrInvalid, i, len(d.Past), x)
-		}
-	}
-	for i := range d.Residuals {
-		if err := d.Residuals[i].check(); err != nil {
-			return fmt.Errorf("%w: residual %d: %w", ErrInvalid, i, err)
-		}
-	}
-	return nil
-}
-
-// Add returns the state after the residual of the next run; d is not changed. After an error the
-// state is d.
-func (d DriftState) Add(r Residual) (DriftState, error) {
-	if err := cmp.Or(d.check(), r.check()); err != nil {
-		return d, err
-	}
+// Add returns the state after the residual of the next run; d is not changed.
+func (d DriftState) Add(r Residual) DriftState {
 	first := max(0, len(d.Residuals)+1-MaxResiduals)
 	d.Residuals = append(slices.Clone(d.Residuals[first:]), r)
-	return d, nil
+	return d
 }
 
 // MaxPastFactors is the maximum number of factors that are kept after refits replaced them; older

@@ -2,6 +2,7 @@ package evidence_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -21,10 +22,7 @@ func TestDrift_IsAFoldOverPlainState(t *testing.T) {
 		run := runsOf(c, 10*math.Exp(0.02*random.NormFloat64()+0.3*float64(i/80%2)))[0]
 		run.StartedAt = time.Unix(int64(i), 0).UTC()
 		r, _ := p.Residual(&run)
-		var err error
-		if drift, err = drift.Add(r); err != nil {
-			t.Fatal(err)
-		}
+		drift = drift.Add(r)
 		b, err := json.Marshal(stored)
 		if err != nil {
 			t.Fatal(err)
@@ -33,9 +31,7 @@ func TestDrift_IsAFoldOverPlainState(t *testing.T) {
 		if err := json.Unmarshal(b, &stored); err != nil {
 			t.Fatal(err)
 		}
-		if stored, err = stored.Add(r); err != nil {
-			t.Fatal(err)
-		}
+		stored = stored.Add(r)
 	}
 	if !reflect.DeepEqual(drift, stored) {
 		t.Error("a state that was stored after each run differs from one that was not")
@@ -53,28 +49,6 @@ func TestDrift_IsAFoldOverPlainState(t *testing.T) {
 	}
 }
 
-func TestDrift_RefusesWhatIsNoResidual(t *testing.T) {
-	good := evidence.Residual{Configuration: configurationOf("a", 32, "x"),
-		Value: 0.1, Variance: 0.01, Shared: 0.005}
-	var drift evidence.DriftState
-	for name, spoil := range map[string]func(r *evidence.Residual){
-		"not a number":     func(r *evidence.Residual) { r.Value = math.NaN() },
-		"infinite":         func(r *evidence.Residual) { r.Value = math.Inf(1) },
-		"no variance":      func(r *evidence.Residual) { r.Variance = 0 },
-		"shared above all": func(r *evidence.Residual) { r.Shared = 1 },
-		"no batch size":    func(r *evidence.Residual) { r.BatchSize = 0 },
-	} {
-		r := good
-		spoil(&r)
-		if d, err := drift.Add(r); err == nil || len(d.Residuals) != 0 {
-			t.Errorf("Add(%s) = %v, want an error and no residual", name, err)
-		}
-	}
-	if _, err := drift.Add(good); err != nil {
-		t.Error(err)
-	}
-}
-
 // A jump of one model does not affect another. Its earlier runs are obsolete for a fit.
 func TestDrift_ScopeIsTheModelThatShifted(t *testing.T) {
 	a, b := configurationOf("a", 32, "x"), configurationOf("b", 32, "x")
@@ -87,10 +61,7 @@ func TestDrift_ScopeIsTheModelThatShifted(t *testing.T) {
 		}
 		run.StartedAt = time.Unix(int64(i), 0)
 		r, _ := p.Residual(&run)
-		var err error
-		if drift, err = drift.Add(r); err != nil {
-			t.Fatal(err)
-		}
+		drift = drift.Add(r)
 	}
 	by, err := drift.Corrections()
 	if err != nil {
@@ -144,10 +115,7 @@ func TestDrift_AdjustsRunsForAFit(t *testing.T) {
 		if !ok {
 			t.Fatal("no residual")
 		}
-		var err error
-		if drift, err = drift.Add(r); err != nil {
-			t.Fatal(err)
-		}
+		drift = drift.Add(r)
 	}
 	check := func(label string, adjusted []evidence.Run) {
 		t.Helper()
@@ -184,13 +152,24 @@ func TestDrift_AdjustsRunsForAFit(t *testing.T) {
 }
 
 func TestDrift_RefusesAStateThatNoFoldMade(t *testing.T) {
-	full := evidence.DriftState{}
-	full.Residuals = make([]evidence.Residual, evidence.MaxResiduals+1)
-	r := evidence.Residual{Configuration: configurationOf("a", 32, "x"), Variance: 0.01}
-	if _, err := full.Add(r); err == nil {
-		t.Error("a residual is added to a state with too many")
-	}
-	if _, err := full.Corrections(); err == nil {
-		t.Error("a state with too many residuals is compiled")
+	type state = evidence.DriftState
+	for name, spoil := range map[string]func(d *state){
+		"not a number":       func(d *state) { d.Residuals[0].Value = math.NaN() },
+		"infinite":           func(d *state) { d.Residuals[0].Value = math.Inf(1) },
+		"no variance":        func(d *state) { d.Residuals[0].Variance = 0 },
+		"shared above all":   func(d *state) { d.Residuals[0].Shared = 1 },
+		"no batch size":      func(d *state) { d.Residuals[0].BatchSize = 0 },
+		"too many residuals": func(d *state) { d.Residuals = make([]evidence.Residual, evidence.MaxResiduals+1) },
+		"a factor of 0":      func(d *state) { d.Past = make([]evidence.Factor, 1) },
+	} {
+		d := state{}.Add(evidence.Residual{Configuration: configurationOf("a", 32, "x"),
+			Value: 0.1, Variance: 0.01, Shared: 0.005})
+		if _, err := d.Corrections(); err != nil {
+			t.Fatal(err)
+		}
+		spoil(&d)
+		if _, err := d.Corrections(); !errors.Is(err, evidence.ErrInvalid) {
+			t.Errorf("%s: error %v, want ErrInvalid", name, err)
+		}
 	}
 }

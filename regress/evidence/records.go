@@ -2,7 +2,6 @@ package evidence
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 )
@@ -129,40 +128,6 @@ func collectRecords(runs []Run) *AccuracyModel {
 
 func compareGroups(a, b RecordGroup) int {
 	return cmp.Or(cmp.Compare(a.BatchSize, b.BatchSize), cmp.Compare(a.NodeType, b.NodeType))
-}
-
-// check returns an error for a model that a fit cannot produce.
-func (m *AccuracyModel) check() error {
-	if n := len(m.Groups); n == 0 || n > maxGroups || !(m.Prior > 0) || m.Prior > 1e6 {
-		return fmt.Errorf("%d groups and prior %g, want 1 to %d groups and more than 0",
-			n, m.Prior, maxGroups)
-	}
-	for i := range m.Groups {
-		g := &m.Groups[i]
-		if i > 0 && compareGroups(m.Groups[i-1], *g) >= 0 || g.BatchSize < 1 || len(g.Runs) == 0 {
-			return fmt.Errorf("group %d is out of order or empty", i)
-		}
-		for k := range g.Runs {
-			if err := g.Runs[k].check(); err != nil {
-				return fmt.Errorf("batch size %d: run %d: %w", g.BatchSize, k, err)
-			}
-		}
-	}
-	return nil
-}
-
-func (r *Records) check() error {
-	n := len(r.Epochs)
-	if n == 0 || n > maxRecords || n != len(r.Accuracy) || r.Length < r.Epochs[n-1] {
-		return fmt.Errorf("%d records with %d accuracies in %d epochs", n, len(r.Accuracy), r.Length)
-	}
-	for k := range r.Epochs {
-		if r.Epochs[k] < 1 || k > 0 && r.Epochs[k] <= r.Epochs[k-1] ||
-			!(r.Accuracy[k] >= 0 && r.Accuracy[k] <= 1) || k > 0 && r.Accuracy[k] <= r.Accuracy[k-1] {
-			return fmt.Errorf("record %d is out of order", k)
-		}
-	}
-	return nil
 }
 
 // The variances of the log of the first epoch at a target: deviations of logarithms, and weights in

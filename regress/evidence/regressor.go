@@ -1,11 +1,6 @@
 package evidence
 
-import (
-	"errors"
-	"fmt"
-	"math"
-	"time"
-)
+import "time"
 
 // Regressor is the result of a fit. It is plain data: decoded from JSON it
 // gives the same predictions. Compile returns its predictor.
@@ -75,95 +70,6 @@ type ConfigurationTimes struct {
 	// EpochSquares of log epoch seconds about the curve, within runs.
 	EpochSquares float64 `json:"epoch_squares"`
 	EpochFreedom float64 `json:"epoch_freedom"`
-}
-
-// check returns an error for a curve that a fit cannot produce.
-func (c *ConfigurationTimes) check() error {
-	n := len(c.Points)
-	if !(math.Abs(c.Pace) < 100) || !(c.PaceVariance > 0) || c.PaceVariance > 1e6 {
-		return fmt.Errorf("pace %g with variance %g", c.Pace, c.PaceVariance)
-	}
-	if c.Runs < 1 || n == 0 || len(c.Location) != n || len(c.RunVariance) != n ||
-		len(c.Degrees) != n || len(c.LocationVariance) != n {
-		return fmt.Errorf("%d runs, and %d points with %d locations", c.Runs, n, len(c.Location))
-	}
-	for k := range c.Points {
-		if c.Points[k] < 1 || k > 0 && (c.Points[k] <= c.Points[k-1] ||
-			!(c.Location[k] >= c.Location[k-1])) || !(math.Abs(c.Location[k]) < 100) {
-			return fmt.Errorf("point %d is out of order", k)
-		}
-		for _, x := range []float64{c.RunVariance[k], c.Degrees[k], c.LocationVariance[k]} {
-			if !(x > 0) || x > 1e6 {
-				return fmt.Errorf("variance or degrees at point %d are %g, want above 0", k, x)
-			}
-		}
-	}
-	return nil
-}
-
-// ErrInvalid is wrapped by the errors of Compile.
-var ErrInvalid = errors.New("invalid regressor")
-
-// check returns an error for a regressor that Fit cannot produce.
-func (r *Regressor) check() error {
-	if r.Format != format {
-		return fmt.Errorf("%w: format %d, want %d", ErrInvalid, r.Format, format)
-	}
-	for i := range r.Subjects {
-		s := &r.Subjects[i]
-		if err := s.check(); err != nil {
-			return fmt.Errorf("%w: model %q, dataset %q: %w", ErrInvalid, s.Model, s.Dataset, err)
-		}
-	}
-	return nil
-}
-
-func (s *Subject) check() error {
-	if s.Time != nil {
-		if err := s.Time.check(s); err != nil {
-			return fmt.Errorf("time: %w", err)
-		}
-	}
-	for i := range s.Startup {
-		if err := s.Startup[i].check(); err != nil {
-			return fmt.Errorf("startup on %q: %w", s.Startup[i].NodeType, err)
-		}
-	}
-	if s.Accuracy != nil {
-		if err := s.Accuracy.check(); err != nil {
-			return fmt.Errorf("accuracy: %w", err)
-		}
-	}
-	return nil
-}
-
-func (t *TimeModel) check(s *Subject) error {
-	if n := len(t.Configurations); n == 0 || n > MaxConfigurations {
-		return fmt.Errorf("%d configurations, want 1 to %d", n, MaxConfigurations)
-	}
-	for _, x := range append(t.Lengths[:], t.Balance, t.Amplitude, t.NodeAmplitude, t.Effect,
-		t.PaceVariance, t.EpochVariance, t.CorrelatedShare, t.SlopeVariance) {
-		if !(x > 0) || x > 1e6 {
-			return fmt.Errorf("hyperparameter or variance is %g, want above 0 and at most 1e6", x)
-		}
-	}
-	if !(t.LoadVariance >= 0) || t.LoadVariance > 1e6 {
-		return fmt.Errorf("variance of loads is %g, want 0 to 1e6", t.LoadVariance)
-	}
-	for i := range t.Configurations {
-		m := &t.Configurations[i]
-		isOwn := m.Model == s.Model && m.Dataset == s.Dataset
-		if !isOwn || !m.valid() || m.Banded() != m.Configuration {
-			return fmt.Errorf("configuration %d is invalid or belongs to another model", i)
-		}
-		if i > 0 && t.Configurations[i-1].compare(m.Configuration) >= 0 {
-			return fmt.Errorf("configuration %d is out of order", i)
-		}
-		if err := m.check(); err != nil {
-			return fmt.Errorf("configuration %d: %w", i, err)
-		}
-	}
-	return nil
 }
 
 // nodeTypes numbers the node types of the configurations.

@@ -1,9 +1,6 @@
 package evidence
 
-import (
-	"fmt"
-	"math"
-)
+import "math"
 
 // StartupTimes summarizes the time from the start to the first epoch of the runs of a subject on
 // one node type.
@@ -28,15 +25,6 @@ const (
 
 // startupVariance is wide: a first start reads from a cold disk.
 var startupVariance = sharedVariance{prior: 0.3 * 0.3, weight: 4}
-
-func (s *StartupTimes) check() error {
-	if s.Runs < 1 || !(math.Abs(s.Location) < 100) || !(s.LocationVariance >= 0) ||
-		!(s.Variance > 0) || s.Variance > 1e6 || !(s.Degrees > 0) {
-		return fmt.Errorf("start-up with %d runs, location %g, variance %g and degrees %g is invalid",
-			s.Runs, s.Location, s.Variance, s.Degrees)
-	}
-	return nil
-}
 
 // measureStartups collects the start-ups of one subject by node type. Runs are sorted by it.
 func measureStartups(runs []Run) (all []StartupTimes) {
