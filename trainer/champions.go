@@ -44,9 +44,7 @@ func (t *Trainer) loadChampions(ctx context.Context) {
 			}
 			continue
 		}
-		all[target] = &loadedChampion{
-			manifest: m, modelDigest: v.ModelDigest, manifestDigest: v.ManifestDigest,
-		}
+		all[target] = &loadedChampion{manifest: m, manifestDigest: v.ManifestDigest}
 	}
 	t.champions.Store(&all)
 }

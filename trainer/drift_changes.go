@@ -20,8 +20,8 @@ const (
 // core counts, CPU models, new models. It is safe for concurrent use.
 type changeLog struct {
 	mu     sync.Mutex
-	nodes  *lru[string, knownNode]
-	models *lru[string, struct{}]
+	nodes  recent[string, knownNode]
+	models recent[string, struct{}]
 	notes  []changeNote
 }
 
@@ -39,8 +39,8 @@ type changeNote struct {
 
 func newChangeLog() *changeLog {
 	return &changeLog{
-		nodes:  newLRU[string, knownNode](maxKnown),
-		models: newLRU[string, struct{}](maxKnown),
+		nodes:  recent[string, knownNode]{limit: maxKnown},
+		models: recent[string, struct{}]{limit: maxKnown},
 	}
 }
 
@@ -123,13 +123,13 @@ func (k *changeLog) between(from, until time.Time) (texts []string) {
 		}
 	}
 	var silent []string
-	k.nodes.each(func(name string, s knownNode) {
+	for name, s := range k.nodes.all() {
 		if !s.sampledAt.IsZero() && !s.sampledAt.Before(from) &&
 			until.Sub(s.sampledAt) > nodeSilence {
 			since := s.sampledAt.UTC().Format(time.RFC3339)
 			silent = append(silent, fmt.Sprintf("node %s has been silent since %s", name, since))
 		}
-	})
+	}
 	slices.Sort(silent)
 	return append(texts, silent...)
 }

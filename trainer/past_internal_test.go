@@ -303,21 +303,18 @@ func TestPast_BoundsRunsThatNeverEnd(t *testing.T) {
 	}
 }
 
-func TestLRU_DropsTheLeastRecentlyUsed(t *testing.T) {
-	l := newLRU[int, string](3)
-	for i := range 3 {
-		l.put(i, fmt.Sprint(i))
-	}
-	l.get(0)
-	l.put(3, "3")
-	if _, found := l.get(1); found || len(l.by) != 3 {
-		t.Errorf("%d entries, the least recently used exists: %v; want 3 without it", len(l.by), found)
-	}
+func TestRecent_DropsWhatIsNotUsed(t *testing.T) {
+	r := recent[int, string]{limit: 4}
 	for i := range 1000 {
-		l.put(i, "again")
+		r.put(i, "put")
+		r.get(0)
 	}
-	if v, found := l.get(999); !found || v != "again" || len(l.by) != 3 || l.order.Len() != 3 {
-		t.Errorf("%d entries and %d in order, want 3", len(l.by), l.order.Len())
+	_, isUsed := r.get(0)
+	_, isLast := r.get(999)
+	_, isOld := r.get(990)
+	if n := len(r.all()); !isUsed || !isLast || isOld || n < 2 || n > 4 {
+		t.Errorf("%d entries, the used one %t, the last %t, an old one %t; want 2 to 4 without it",
+			n, isUsed, isLast, isOld)
 	}
 }
 

@@ -18,7 +18,7 @@ const filesOfChampions = 8
 
 // Registry holds the state of every regressor, replayed from the REGRESSOR stream.
 type Registry struct {
-	seen    *lru[string, struct{}] // IDs of the last events, to ignore duplicates
+	seen    recent[string, struct{}] // IDs of the last events, to ignore duplicates
 	targets map[string]*targetRegistry
 }
 
@@ -33,7 +33,7 @@ type targetRegistry struct {
 // NewRegistry returns an empty registry.
 func NewRegistry() *Registry {
 	return &Registry{
-		seen:    newLRU[string, struct{}](maxSeenEvents),
+		seen:    recent[string, struct{}]{limit: maxSeenEvents},
 		targets: map[string]*targetRegistry{},
 	}
 }
@@ -259,7 +259,6 @@ func (r *targetRegistry) activeCorrections() []*schemas.Drift {
 // loadedChampion is a champion loaded from its files.
 type loadedChampion struct {
 	manifest       *treefile.Manifest
-	modelDigest    string
 	manifestDigest string
 
 	readState sync.Once

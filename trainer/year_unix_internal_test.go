@@ -179,8 +179,8 @@ func (fw *follower) counts(tr *Trainer, l Limits) map[string][2]int {
 		"nodes":           {len(p.nodes), runs},
 		"nodes' hardware": {len(p.fleet), runs},
 		"nodes in index":  {len(p.neighbours.nodes), l.Spans + l.OpenRuns},
-		"changed nodes":   {len(tr.nodeChanges.nodes.by), maxKnown},
-		"changed models":  {len(tr.nodeChanges.models.by), maxKnown},
+		"changed nodes":   {len(tr.nodeChanges.nodes.all()), maxKnown},
+		"changed models":  {len(tr.nodeChanges.models.all()), maxKnown},
 		"notes":           {len(tr.nodeChanges.notes), maxNotes},
 	}
 }
