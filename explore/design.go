@@ -28,7 +28,10 @@ func (f *Factors) lists() [4][]int { return [4][]int{f.BatchSizes, f.CPUs, f.GPU
 
 // Cell is a combination of levels.
 type Cell struct {
-	BatchSize, CPUs, GPUs, Jobs int
+	BatchSize int `json:"batch_size"`
+	CPUs      int `json:"cpus"`
+	GPUs      int `json:"gpus,omitempty"`
+	Jobs      int `json:"jobs"`
 }
 
 func (c Cell) levels() [4]int { return [4]int{c.BatchSize, c.CPUs, c.GPUs, c.Jobs} }

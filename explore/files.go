@@ -2,6 +2,7 @@ package explore
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
@@ -10,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -58,39 +58,25 @@ func (p *EpochPoint) columns(runID *string) []column {
 // text returns the cell of a field.
 func (c *column) text() string {
 	switch field := c.field.(type) {
-	case *int:
-		return strconv.Itoa(*field)
-	case *float64:
-		return strconv.FormatFloat(*field, 'g', -1, 64)
-	case **float64:
-		if *field == nil {
-			return ""
-		}
-		return strconv.FormatFloat(**field, 'g', -1, 64)
+	case *string:
+		return *field
 	case *time.Time:
 		return field.UTC().Format(time.RFC3339Nano)
 	}
-	return *c.field.(*string)
+	number, _ := json.Marshal(c.field) // a measured number is finite
+	return strings.TrimPrefix(string(number), "null")
 }
 
 // parse sets a field to a cell.
-func (c *column) parse(cell string) (err error) {
+func (c *column) parse(cell string) error {
 	switch field := c.field.(type) {
-	case *int:
-		*field, err = strconv.Atoi(cell)
-	case *float64:
-		*field, err = strconv.ParseFloat(cell, 64)
-	case **float64:
-		if cell != "" {
-			*field = new(float64)
-			**field, err = strconv.ParseFloat(cell, 64)
-		}
-	case *time.Time:
-		*field, err = time.Parse(time.RFC3339Nano, cell)
 	case *string:
 		*field = cell
+		return nil
+	case *time.Time:
+		return field.UnmarshalText([]byte(cell))
 	}
-	return err
+	return json.Unmarshal([]byte(cmp.Or(cell, "null")), c.field)
 }
 
 // append writes records to the files of the study. The epochs come first, so that a run in runs.csv

@@ -24,10 +24,7 @@ type Findings struct {
 
 // Row is a cell with its predictions. Nil figures are unknown.
 type Row struct {
-	BatchSize    int      `json:"batch_size"`
-	CPUs         int      `json:"cpus"`
-	GPUs         int      `json:"gpus,omitempty"`
-	Jobs         int      `json:"jobs"`
+	Cell
 	Runs         int      `json:"runs"` // measured
 	Seconds      *float64 `json:"predicted_seconds,omitempty"`
 	BoundSeconds *float64 `json:"upper_bound_seconds,omitempty"` // at the confidence
@@ -88,14 +85,7 @@ func (s *Study) result(f *fitted, reason string) *Findings {
 func (s *Study) onlyFailed(f *fitted, c Cell) bool { return s.failed[c] && f.runs[c] == 0 }
 
 func (f *fitted) row(p *cellPrediction) Row {
-	r := Row{
-		BatchSize: p.BatchSize,
-		CPUs:      p.CPUs,
-		GPUs:      p.GPUs,
-		Jobs:      p.Jobs,
-		Runs:      p.runs,
-		Support:   p.time.Support.String(),
-	}
+	r := Row{Cell: p.Cell, Runs: p.runs, Support: p.time.Support.String()}
 	if p.time.Known() {
 		median, bound := p.time.Median(), p.time.Quantile(f.o.Confidence)
 		r.Seconds, r.BoundSeconds = &median, &bound
@@ -139,16 +129,16 @@ func (r *Findings) WriteText(w io.Writer) error {
 	return t.Flush()
 }
 
-func seconds(v *float64) string {
+// known formats a number; "-" if it is unknown.
+func known(v *float64, format func(float64) string) string {
 	if v == nil {
 		return "-"
 	}
-	return schemas.FormatSeconds(*v)
+	return format(*v)
 }
 
+func seconds(v *float64) string { return known(v, schemas.FormatSeconds) }
+
 func ratio(v *float64) string {
-	if v == nil {
-		return "-"
-	}
-	return strconv.FormatFloat(*v, 'f', 4, 64)
+	return known(v, func(x float64) string { return strconv.FormatFloat(x, 'f', 4, 64) })
 }
