@@ -142,8 +142,8 @@ func (j *jumps) holding(i int, r *Residual) (bits uint) {
 }
 
 // strongest returns the factor with the start of strongest evidence for a scope, among the starts
-// whose evidence suffices; a factor without runs if there is none. Each configuration is compared with its own earlier level, so many runs of one
-// configuration are less evidence than runs of many.
+// whose evidence suffices; a factor without runs if there is none. Each configuration is compared
+// with its own earlier level, so many runs of one configuration are less evidence than runs of many.
 func (j *jumps) strongest(
 	s *Scope, residuals []Residual, ids []int, earlier []residualLevel,
 ) Factor {
