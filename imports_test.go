@@ -128,7 +128,9 @@ var modules = map[string][]string{
 	"gonum.org/v1/gonum": {
 		"explore", "regress/anova", "regress/evidence", "regress/leastsquares",
 	},
-	"golang.org/x/sync":          {"advisor", "gateway", "services", "services/courier", "simulate/figures", "trainer"},
+	"golang.org/x/sync": {
+		"advisor", "gateway", "regress/evidence", "services", "services/courier", "simulate/figures", "trainer",
+	},
 	"github.com/alecthomas/kong": {"services/courier"},
 	"github.com/prometheus/client_golang": {
 		"bus",

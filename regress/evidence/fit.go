@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // Options of a fit. Zero fields mean the documented defaults.
@@ -83,22 +84,12 @@ func othersOf(lent []spread, i int) []spread {
 
 // forEach calls do for 0 to n-1 on several goroutines and returns the first error.
 func forEach(threads, n int, do func(i int) error) error {
-	errs := make([]error, n)
-	next := make(chan int)
-	var workers sync.WaitGroup
-	for range min(max(threads, 1), max(n, 1)) {
-		workers.Go(func() {
-			for i := range next {
-				errs[i] = do(i)
-			}
-		})
-	}
+	var all errgroup.Group
+	all.SetLimit(max(threads, 1))
 	for i := range n {
-		next <- i
+		all.Go(func() error { return do(i) })
 	}
-	close(next)
-	workers.Wait()
-	return cmp.Or(errs...)
+	return all.Wait()
 }
 
 // fitTime fits the times of one subject, given the variance of runs of other subjects; nil if no run
