@@ -173,9 +173,8 @@ func (p *Predictor) Reaches(c Configuration, target float64, epochs int) float64
 }
 
 func (p *Predictor) accuracyOf(c *Configuration) *accuracyPredictor {
-	s := p.subjects[c.subject()]
-	if s == nil || s.accuracy == nil || c.BatchSize < 1 {
+	if c.BatchSize < 1 {
 		return nil
 	}
-	return s.accuracy
+	return p.of(c).accuracy
 }

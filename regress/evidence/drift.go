@@ -25,9 +25,9 @@ type Residual struct {
 
 // Residual compares a run with its prediction; false if the run was not timed or has no prediction.
 func (p *Predictor) Residual(r *Run) (Residual, bool) {
-	s := p.subjects[r.subject()]
+	s := p.of(&r.Configuration)
 	curve, _, timed := r.curve()
-	if s == nil || s.time == nil || !timed || !r.valid() {
+	if s.time == nil || !timed || !r.valid() {
 		return Residual{}, false
 	}
 	c := p.banded(r)

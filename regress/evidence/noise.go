@@ -169,17 +169,18 @@ const (
 
 // fitLoads compares the pace of each run under its loads with that under the foreign load of its start.
 func (t *TimeModel) fitLoads(runs []Run) {
-	of := map[string][]*Run{}
+	parts := map[string][]*Run{}
 	var names []string
+	severalParts := false
 	for i := range runs {
 		name := runs[i].comparedName()
-		if len(of[name]) == 0 {
+		if parts[name] == nil {
 			names = append(names, name)
 		}
-		of[name] = append(of[name], &runs[i])
+		parts[name] = append(parts[name], &runs[i])
+		severalParts = severalParts || len(parts[name]) > 1
 	}
-	names = names[max(0, len(names)-maxLoadRuns):]
-	if !slices.ContainsFunc(names, func(name string) bool { return len(of[name]) > 1 }) {
+	if !severalParts {
 		return
 	}
 	p, ok := newTimePredictor(t)
@@ -187,8 +188,8 @@ func (t *TimeModel) fitLoads(runs []Run) {
 		return
 	}
 	squares, count := 0.0, constantLoad
-	for _, name := range names {
-		change := max(-maxLoadDeviation, min(maxLoadDeviation, p.loadChange(of[name])))
+	for _, name := range names[max(0, len(names)-maxLoadRuns):] {
+		change := max(-maxLoadDeviation, min(maxLoadDeviation, p.loadChange(parts[name])))
 		squares += change * change
 		count++
 	}

@@ -2,7 +2,9 @@ package evidence
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 )
 
 // Predictor predicts from a regressor. It is immutable and safe for concurrent use.
@@ -52,32 +54,30 @@ func Compile(h *Regressor) (*Predictor, error) {
 // Startup predicts the seconds from the start of a run to its first epoch. It is unknown if no
 // start-up of the model was ever measured.
 func (p *Predictor) Startup(c Configuration) Distribution {
-	s := p.subjects[c.subject()]
-	if s == nil {
-		return Distribution{}
+	return p.of(&c).startup(c.NodeType)
+}
+
+// of returns the subject of a configuration; an empty one if it is unknown.
+func (p *Predictor) of(c *Configuration) *compiled {
+	if s := p.subjects[c.subject()]; s != nil {
+		return s
 	}
-	return s.startup(c.NodeType)
+	return &compiled{Subject: &Subject{}}
 }
 
 // NodeTypes returns the node types with timed runs of a model, unordered.
 func (p *Predictor) NodeTypes(c Configuration) []string {
-	s := p.subjects[c.subject()]
-	if s == nil || s.time == nil {
-		return nil
+	if t := p.of(&c).time; t != nil {
+		return slices.Collect(maps.Keys(t.nodes))
 	}
-	types := make([]string, 0, len(s.time.nodes))
-	for name := range s.time.nodes {
-		types = append(types, name)
-	}
-	return types
+	return nil
 }
 
 // startup returns the distribution of the start-up seconds of a subject on a node type; its scale
 // is 0 if no start-up was measured.
 func (s *Subject) startup(nodeType string) Distribution {
 	mean, runs := 0.0, 0.0
-	for i := range s.Startup {
-		u := &s.Startup[i]
+	for _, u := range s.Startup {
 		if u.NodeType == nodeType {
 			return Distribution{u.Location, math.Sqrt(u.Variance + u.LocationVariance), u.Degrees}
 		}
@@ -94,12 +94,7 @@ func (s *Subject) startup(nodeType string) Distribution {
 // StartupRuns returns the number of runs of a model with a measured start-up: on the node type, and
 // on all.
 func (p *Predictor) StartupRuns(c Configuration) (onNodeType, all int) {
-	s := p.subjects[c.subject()]
-	if s == nil {
-		return 0, 0
-	}
-	for i := range s.Startup {
-		u := &s.Startup[i]
+	for _, u := range p.of(&c).Startup {
 		if all += u.Runs; u.NodeType == c.NodeType {
 			onNodeType = u.Runs
 		}
@@ -152,8 +147,8 @@ func (e *EpochTime) Seconds(epochs int) Distribution {
 // Epochs predicts the first epochs of a run of a configuration, with corrections for drift if by is
 // not nil. It is unknown if the model never ran on the node type.
 func (p *Predictor) Epochs(by *Corrections, c Configuration, epochs int) EpochTime {
-	s := p.subjects[c.subject()]
-	if s == nil || s.time == nil || !c.valid() {
+	s := p.of(&c)
+	if s.time == nil || !c.valid() {
 		return EpochTime{}
 	}
 	c = c.Banded()

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"gonum.org/v1/gonum/stat"
 )
 
 // RefitScore compares a refit of a model with what was served, by the runs that began and ended since
@@ -72,7 +74,7 @@ func (s *Subject) compareRefit(
 		}
 	}
 	slices.SortFunc(latest, func(a, b int) int { return byEnd(runs[a], runs[b]) })
-	mean, squares := 0.0, 0.0
+	var differences []float64
 	for _, i := range latest[max(0, len(latest)-refitRuns):] {
 		served, refit, ok := s.scoreRefit(p, by, runs, i)
 		if !ok {
@@ -82,15 +84,13 @@ func (s *Subject) compareRefit(
 		n := float64(score.Runs)
 		score.Served += (served - score.Served) / n
 		score.Refit += (refit - score.Refit) / n
-		d := refit - served - mean
-		mean += d / n
-		squares += d * (refit - served - mean)
+		differences = append(differences, refit-served)
 	}
 	if score.Runs < minRefitRuns {
 		return score, false
 	}
-	n := float64(score.Runs)
-	return score, mean < -(refitMargin + 2*math.Sqrt(squares/(n-1)/n))
+	mean, deviation := stat.MeanStdDev(differences, nil)
+	return score, mean < -(refitMargin + 2*stat.StdErr(deviation, float64(score.Runs)))
 }
 
 // scoreRefit returns the log densities of a run by the served prediction and by the refit without the

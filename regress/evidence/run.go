@@ -128,24 +128,29 @@ type EpochRecord struct {
 	HasAccuracy bool
 }
 
-// distinct returns the valid runs without duplicates, with banded loads and sorted epochs. Their
-// order does not depend on the order of the input.
-func distinct(runs []Run) []Run {
+// withoutDuplicates returns the last of the runs with each ID.
+func withoutDuplicates(runs []Run) (kept []Run) {
 	last := map[string]int{}
 	for i := range runs {
 		last[runs[i].ID] = i
 	}
-	var kept []Run
-	for i, r := range runs {
-		if r.ID != "" && last[r.ID] != i || !r.valid() {
-			continue
+	for i := range runs {
+		if runs[i].ID == "" || last[runs[i].ID] == i {
+			kept = append(kept, runs[i])
 		}
+	}
+	return kept
+}
+
+// distinct returns the valid runs without duplicates, with banded loads and sorted epochs. Their
+// order does not depend on the order of the input.
+func distinct(runs []Run) []Run {
+	kept := slices.DeleteFunc(withoutDuplicates(runs), func(r Run) bool { return !r.valid() })
+	for i := range kept {
+		r := &kept[i]
 		r.Configuration = r.Banded()
 		r.Epochs = slices.Clone(r.Epochs)
-		slices.SortStableFunc(r.Epochs, func(a, b EpochRecord) int {
-			return cmp.Compare(a.Number, b.Number)
-		})
-		kept = append(kept, r)
+		slices.SortStableFunc(r.Epochs, func(a, b EpochRecord) int { return cmp.Compare(a.Number, b.Number) })
 	}
 	slices.SortStableFunc(kept, compareRuns)
 	return kept

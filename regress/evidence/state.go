@@ -113,21 +113,6 @@ func isTimed(r Run) bool {
 	return timed
 }
 
-// withoutDuplicates returns the last of the runs with each ID.
-func withoutDuplicates(runs []Run) []Run {
-	last := map[string]int{}
-	for i := range runs {
-		last[runs[i].ID] = i
-	}
-	var kept []Run
-	for i := range runs {
-		if runs[i].ID == "" || last[runs[i].ID] == i {
-			kept = append(kept, runs[i])
-		}
-	}
-	return kept
-}
-
 // lateConfigurations returns the configurations that the base learned from late runs, and the end
 // of the first run of each.
 func (s *State) lateConfigurations() map[Configuration]time.Time {

@@ -123,8 +123,8 @@ func exactPower(log2 float64) int { return int(math.Round(math.Exp2(log2))) }
 
 // Missing returns why no SLO can be promised for a configuration.
 func (p *Predictor) Missing(c Configuration) Missing {
-	s := p.subjects[c.subject()]
-	if s == nil || s.time == nil || !c.valid() {
+	s := p.of(&c)
+	if s.time == nil || !c.valid() {
 		return Missing{Lacks: LacksModel}
 	}
 	c = c.Banded()
