@@ -169,12 +169,6 @@ func TestPast_DroppedRunsStayNeighbours(t *testing.T) {
 	}
 }
 
-func wasLost(job string) bool {
-	var n int
-	_, err := fmt.Sscanf(job, "job-%d", &n)
-	return err == nil && n%5 == 0
-}
-
 // Beyond its limit a past drops runs of frequent configurations, not the only run of a rare one.
 func TestPast_KeepsRareConfigurations(t *testing.T) {
 	p, sequence := NewLimitedPast(Limits{SettingRuns: 50, Runs: 20, Spans: 5}), uint64(0)
