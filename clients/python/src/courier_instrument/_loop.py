@@ -27,6 +27,7 @@ TOTAL = re.compile(r"^(n|num|max|total|nb|n_?train|num_?train|train|training)?_?
 STEP = re.compile(r"step|iter|batch", re.I)
 OTHERS = "torch.", "sklearn.", "jax.", "keras.", "courier_instrument"  # modules without the script's loop
 OWN_DICTIONARY = {"locals", "vars", "eval", "exec", "dir", "breakpoint"}
+HAS_SNAPSHOTS = sys.version_info < (3, 13)
 OPTIMIZED = 3  # flags of the code of a function: it has fast variables in a new dictionary
 FUNCTIONS = ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef
 
@@ -100,24 +101,19 @@ def loops_around(frame):
     return [loop for loop in loops if loop.first <= (frame.f_lineno or 0) <= loop.last]
 
 
-def _variables(frame):
-    """A function that reads a variable of a frame by name; None if reading has effects."""
+def _values_of(frame, names):
+    """The values of variables of a frame; None if reading has effects."""
     code = frame.f_code
     if code.co_name == "<module>":
-        return frame.f_globals.get
-    if sys.version_info >= (3, 13):
-        return frame.f_locals.get
-    if (code.co_flags & OPTIMIZED != OPTIMIZED or sys.gettrace() is not None
-            or not OWN_DICTIONARY.isdisjoint(code.co_names)):
+        return [frame.f_globals.get(name) for name in names]
+    if HAS_SNAPSHOTS and (code.co_flags & OPTIMIZED != OPTIMIZED or sys.gettrace() is not None
+                          or not OWN_DICTIONARY.isdisjoint(code.co_names)):
         return None
-
-    def read(name):
-        variables = frame.f_locals
-        value = variables.get(name)
+    variables = frame.f_locals
+    values = [variables.get(name) for name in names]
+    if HAS_SNAPSHOTS:
         variables.clear()
-        return value
-
-    return read
+    return values
 
 
 class Position:
@@ -157,20 +153,18 @@ class Position:
                 return False
             if not frame.f_globals.get("__name__", "").startswith(OTHERS):
                 for loop in reversed(loops_around(frame)):
-                    read = loop.is_epochs and _variables(frame)
-                    if read and type(read(loop.name)) is int:
+                    values = loop.is_epochs and _values_of(frame, [loop.name])
+                    if values and type(values[0]) is int:
                         self._code, self.loop, self._names, self.searches = frame.f_code, loop, {}, 0
                         return True
             frame = frame.f_back
         return False
 
     def _values(self, frame):
-        read, at = _variables(frame), frame.f_lasti
+        at = frame.f_lasti
         if at not in self._names:
             loops = loops_around(frame)
             end = loops.index(self.loop) + 1 if self.loop in loops else 0
             self._names[at] = [loop.name for loop in reversed(loops[:end])]
-        if read is None or not self._names[at]:
-            return None
-        values = [read(name) for name in self._names[at]]
-        return (*[v if type(v) is int else id(v) for v in values], id(frame))
+        values = _values_of(frame, self._names[at])
+        return (*[v if type(v) is int else id(v) for v in values], id(frame)) if values else None

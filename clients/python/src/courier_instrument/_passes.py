@@ -241,9 +241,7 @@ class Tracker:
         return self.unit
 
     def _credit_open(self):
-        """Credits a step to the passes that delivered for it. A pass without steps so far may be another
-        one: an iterator of examples for a preview, or an evaluation that was left early and whose
-        iterator is still referenced. Passes that train together take turns."""
+        """Credits a step to the passes that delivered for it."""
         # A finalizer of an iterator may end a pass at any time, so the passes are copied.
         passes = [p for p in tuple(self.open) if p.fresh]
         if not passes:  # a loader that prefetches ends before the step of its last batch
@@ -251,15 +249,11 @@ class Tracker:
             if p is None or not p.fresh or not p.steps and p.batches > 1:
                 return False
             passes = [p]
-        newest = max(passes, key=lambda p: p.last)
-        fresh = max((p.fresh for p in passes if p.steps), default=0)
-        for p in passes:
-            is_credited = p.steps or p is newest or p.last >= newest.began and p.fresh <= 4 * max(fresh, 1)
+        for p in passes if len(passes) == 1 else _together(passes):
             p.fresh = 0
-            if is_credited:
-                p.steps += 1
-                if p.steps == 1:
-                    self._trains(p)
+            p.steps += 1
+            if p.steps == 1:
+                self._trains(p)
         return True
 
     def _trains(self, p):
@@ -331,3 +325,16 @@ class Tracker:
         self._position = None
         end = max([unit.trained or unit.main.last] + [p.ended for p in unit.evaluations])
         self._finish_unit(unit, end, until=now)
+
+
+def _together(passes):
+    """Those of several passes that train together: they take turns. A pass without steps so far may be
+    another one: an iterator of examples for a preview, or an evaluation that was left early and whose
+    iterator is still referenced."""
+    newest = max(passes, key=lambda p: p.last)
+    fresh = max([1] + [p.fresh for p in passes if p.steps])
+    found = [p for p in passes
+             if p.steps or p is newest or p.last >= newest.began and p.fresh <= 4 * fresh]
+    for p in passes:
+        p.fresh = 0
+    return found
