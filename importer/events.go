@@ -24,9 +24,7 @@ type eventRuns struct {
 
 // eventRun holds the events of a run.
 type eventRun struct {
-	place   Place
-	job     string
-	run     uint32
+	*PastRun
 	started *schemas.Started
 	epochs  []*schemas.Epoch
 	ended   *schemas.Ended
@@ -65,13 +63,13 @@ func (s *eventRuns) event(at Place, subject string, body json.RawMessage) {
 	key := fmt.Sprintf("%s/%d", stamp.JobID, stamp.Run)
 	t := s.runs[key]
 	if t == nil {
-		t = &eventRun{place: at, job: stamp.JobID, run: stamp.Run}
+		t = &eventRun{PastRun: &PastRun{Place: at, SourceID: stamp.JobID, JobID: stamp.JobID, Number: stamp.Run}}
 		s.runs[key], s.order = t, append(s.order, t)
 	}
 	event, err := schemas.Parse(subject, body)
 	var refusal *schemas.Error
 	if errors.As(err, &refusal) {
-		t.place, t.broken = at, refuse(ReasonInvalid, refusal.Field, "%s", refusal.Message)
+		t.Place, t.broken = at, refuse(ReasonInvalid, refusal.Field, "%s", refusal.Message)
 		return
 	}
 	t.add(at, event)
@@ -82,85 +80,73 @@ func (t *eventRun) add(at Place, event schemas.Event) {
 	want := ""
 	switch e := event.(type) {
 	case *schemas.Started:
-		t.started, want = e, schemas.StartedID(t.job, t.run)
+		t.started, want = e, schemas.StartedID(t.JobID, t.Number)
 	case *schemas.Epoch:
-		want = schemas.EpochID(t.job, t.run, e.Epoch)
+		want = schemas.EpochID(t.JobID, t.Number, e.Epoch)
 		if n := len(t.epochs); n == 0 || t.epochs[n-1].Epoch != e.Epoch {
 			t.epochs = append(t.epochs, e)
 		}
 	case *schemas.Ended:
-		t.ended, want = e, schemas.EndedID(t.job, t.run, e.Outcome)
+		t.ended, want = e, schemas.EndedID(t.JobID, t.Number, e.Outcome)
 	}
 	if event.ID() != want && t.broken == nil {
-		t.place, t.broken = at, refuse(ReasonInvalid, "event_id",
+		t.Place, t.broken = at, refuse(ReasonInvalid, "event_id",
 			"%q is not the ID of this event, %q", clip(event.ID()), want)
 	}
 }
 
-// end converts the groups of events to runs.
+// end converts the groups of events to runs, which keep their events.
 func (s *eventRuns) end() {
 	for _, t := range s.order {
-		run, why := t.build()
-		if why != nil {
-			s.reject(t.place, why)
+		if why := t.build(); why != nil {
+			s.reject(t.Place, why)
 			continue
 		}
-		s.accept(run)
+		s.accept(t.PastRun)
 	}
 }
 
-// build returns a run that keeps its events.
-func (t *eventRun) build() (*PastRun, *Refusal) {
+func (t *eventRun) build() *Refusal {
 	switch {
 	case t.broken != nil:
-		return nil, t.broken
-	case t.run == 0:
-		return nil, refuse(ReasonInvalid, "run", "0 is not a run number: runs are numbered from 1")
+		return t.broken
+	case t.Number == 0:
+		return refuse(ReasonInvalid, "run", "0 is not a run number: runs are numbered from 1")
 	case t.ended == nil:
-		return nil, refuse(ReasonUnfinished, "",
-			"run %d of job %s has no finished, failed or cancelled event", t.run, t.job)
+		return refuse(ReasonUnfinished, "",
+			"run %d of job %s has no finished, failed or cancelled event", t.Number, t.JobID)
 	case t.started == nil && len(t.epochs) == 0:
-		return nil, refuse(ReasonMissing, FieldStartedAt,
-			"run %d of job %s has neither a started event nor an epoch", t.run, t.job)
-	}
-	r := &PastRun{
-		Place:    t.place,
-		SourceID: t.job,
-		JobID:    t.job,
-		Number:   t.run,
-		Setting:  t.ended.Setting,
-		Outcome:  t.ended.Outcome,
-		Startup:  t.ended.StartupSeconds,
-		Accuracy: t.ended.Accuracy,
-	}
-	if t.started != nil {
-		r.StartedAt, r.Setting, r.kept = t.started.At, t.started.Setting, append(r.kept, t.started)
-	} else {
+		return refuse(ReasonMissing, FieldStartedAt,
+			"run %d of job %s has neither a started event nor an epoch", t.Number, t.JobID)
+	case t.started != nil:
+		t.StartedAt, t.Setting, t.kept = t.started.At, t.started.Setting, append(t.kept, t.started)
+	default:
 		first := t.epochs[0]
-		r.Setting, r.StartedAt = first.Setting, first.At.Add(-duration(first.DurationSeconds))
+		t.StartedAt, t.Setting = first.At.Add(-duration(first.DurationSeconds)), first.Setting
 	}
-	last := r.StartedAt
+	last := t.StartedAt
 	for _, e := range t.epochs {
 		if e.At.Before(last) {
-			return nil, refuse(ReasonOrder, "at",
-				"epoch %d of job %s ended at %s, before the previous event", e.Epoch, t.job, e.At)
+			return refuse(ReasonOrder, "at",
+				"epoch %d of job %s ended at %s, before the previous event", e.Epoch, t.JobID, e.At)
 		}
 		last = e.At
-		r.Epochs, r.kept = append(r.Epochs, PastEpoch{
+		t.Epochs = append(t.Epochs, PastEpoch{
 			Number:   e.Epoch,
 			Seconds:  e.DurationSeconds,
 			Source:   e.DurationSource,
 			Accuracy: e.Accuracy,
-		}), append(r.kept, e)
+		})
+		t.kept = append(t.kept, e)
 	}
 	if t.ended.At.Before(last) {
-		return nil, refuse(ReasonOrder, "at", "job %s ended at %s, before its start or last epoch",
-			t.job, t.ended.At)
+		return refuse(ReasonOrder, "at", "job %s ended at %s, before its start or last epoch", t.JobID, t.ended.At)
 	}
-	r.kept = append(r.kept, t.ended)
-	if r.Seconds = t.ended.At.Sub(r.StartedAt).Seconds(); !(r.Seconds > 0) {
-		return nil, refuse(ReasonPositive, "at", "job %s ended when it started", t.job)
+	t.kept = append(t.kept, t.ended)
+	t.Outcome, t.Startup, t.Accuracy = t.ended.Outcome, t.ended.StartupSeconds, t.ended.Accuracy
+	if t.Seconds = t.ended.At.Sub(t.StartedAt).Seconds(); !(t.Seconds > 0) {
+		return refuse(ReasonPositive, "at", "job %s ended when it started", t.JobID)
 	}
-	r.hasNoTime = len(t.epochs) == 0 && t.ended.DurationSeconds == 0
-	return r, r.checkEpochs()
+	t.hasNoTime = len(t.epochs) == 0 && t.ended.DurationSeconds == 0
+	return t.checkEpochs()
 }
