@@ -104,27 +104,24 @@ const minDigits = 6
 // timeText returns the time of the run, or the times of its epochs, as text, and the number of
 // significant digits of the distinct times.
 func (r *PastRun) timeText() (text string, digits int) {
+	times := []float64{r.Seconds}
+	if len(r.Epochs) > 0 {
+		times = times[:0]
+	}
+	for i := range r.Epochs {
+		times = append(times, r.Epochs[i].Seconds)
+	}
 	if r.hasNoTime {
 		return "", 0
 	}
-	if len(r.Epochs) == 0 {
-		s := strconv.FormatFloat(r.Seconds, 'f', -1, 64)
-		return s, significant(s)
-	}
 	var all []string
 	seen := map[string]bool{}
-	for i := range r.Epochs {
-		s := strconv.FormatFloat(r.Epochs[i].Seconds, 'f', -1, 64)
-		if all = append(all, s); !seen[s] {
-			seen[s] = true
-			digits += significant(s)
+	for _, v := range times {
+		s := strconv.FormatFloat(v, 'f', -1, 64)
+		if !seen[s] {
+			digits += len(strings.Trim(strings.ReplaceAll(s, ".", ""), "0"))
 		}
+		all, seen[s] = append(all, s), true
 	}
 	return strings.Join(all, " "), digits
-}
-
-// significant returns the number of digits of a decimal number without leading and trailing zeros.
-func significant(s string) int {
-	s = strings.ReplaceAll(s, ".", "")
-	return len(strings.Trim(s, "0"))
 }

@@ -3,6 +3,7 @@ package output
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"math"
 	"regexp"
@@ -48,8 +49,8 @@ func (j *jsonLines) Line(line []byte, at time.Time) []EpochReport {
 	if j.isOwn && !isOwnFormat(fields) {
 		return nil
 	}
-	epoch := number(fields, "epoch")
-	if !(epoch >= 0 && epoch <= schemas.MaxEpochs) || epoch != math.Trunc(epoch) {
+	epoch, isTold := fields["epoch"]
+	if !isTold || !(epoch >= 0 && epoch <= schemas.MaxEpochs) || epoch != math.Trunc(epoch) {
 		return nil
 	}
 
@@ -67,7 +68,7 @@ var ownNames = []string{"epoch", "seconds", "loss", "accuracy", "validation_samp
 // isOwnFormat reports whether an object is of Courier's own format: it has no other fields, or it
 // has seconds beside a batch size, CPUs or a number of samples. All other objects are recognised by
 // structure, because they may be about a batch or a part of an epoch.
-func isOwnFormat(fields map[string]json.RawMessage) bool {
+func isOwnFormat(fields map[string]float64) bool {
 	isOnly, isOwn := len(fields) > 0, false
 	for name := range fields {
 		i := slices.Index(ownNames, name)
@@ -77,49 +78,53 @@ func isOwnFormat(fields map[string]json.RawMessage) bool {
 			return false
 		}
 	}
-	return isOnly || isOwn && fields["seconds"] != nil
+	_, isTimed := fields["seconds"]
+	return isOnly || isOwn && isTimed
 }
 
 // stepNames are fields of an object that is about a part of an epoch.
 var stepNames = []string{"step", "global_step", "batch", "iter", "iteration"}
 
 // report returns the report of an epoch with the known fields, such as "val_error" or "dev_wer".
-func (j *jsonLines) report(fields map[string]json.RawMessage, epoch uint32, at time.Time) EpochReport {
+func (j *jsonLines) report(fields map[string]float64, epoch uint32, at time.Time) EpochReport {
 	b := newBlock()
 	for _, label := range slices.Sorted(maps.Keys(fields)) {
 		n := nameOf([]byte(label), nil, j.own)
 		if slices.Contains(secondsNames, label) {
 			n.counter = countsEpochs
 		}
-		j.add(b, n, label, number(fields, label))
+		j.add(b, n, label, fields[label])
 	}
 	r := j.fileMetrics.report(epoch, b, at)
-	if v := number(fields, "validation_samples"); v >= 1 && v < 1<<53 {
+	if v := fields["validation_samples"]; v >= 1 && v < 1<<53 {
 		r.ValidationSamples = uint64(v)
 	}
-	r.BatchSize = validCount(number(fields, "batch_size"), schemas.MaxBatchSize)
-	r.CPUs = validCount(number(fields, "cpus"), schemas.MaxCPUs)
+	r.BatchSize = validCount(fields["batch_size"], schemas.MaxBatchSize)
+	r.CPUs = validCount(fields["cpus"], schemas.MaxCPUs)
 	return r
 }
 
-// parseFields returns the fields of an object by lower-case name, or nil if the text does not
-// begin with an object that has an epoch.
-func parseFields(text []byte) map[string]json.RawMessage {
+// parseFields returns the numbers in an object by lower-case name, and NaN for other fields. There are none
+// if the text does not begin with an object that has an epoch.
+func parseFields(text []byte) map[string]float64 {
+	fields := map[string]float64{}
 	if !bytes.Contains(bytes.ToLower(text), []byte(`epoch`)) {
-		return nil
+		return fields
 	}
 	raw := parseObject(text)
 	if raw == nil {
 		raw = parseObject(nonFinite.ReplaceAll(text, []byte("${1}null")))
 	}
 	if raw == nil {
-		raw = parseDictionary(string(text))
+		for _, item := range dictionaryItem.FindAllStringSubmatch(string(text), maxFields) {
+			fields[strings.ToLower(item[1])] = number(item[2])
+		}
 	}
-	fields := make(map[string]json.RawMessage, len(raw))
 	for name, value := range raw {
-		fields[strings.ToLower(name)] = value
-		for inner, v := range parseObject(value) { // {"val": {"accuracy": 0.8}}
-			fields[strings.ToLower(name+"_"+inner)] = v
+		fields[strings.ToLower(name)] = number(value)
+		inner, _ := value.(map[string]any) // {"val": {"accuracy": 0.8}}
+		for k, v := range inner {
+			fields[strings.ToLower(name+"_"+k)] = number(v)
 		}
 	}
 	return fields
@@ -127,9 +132,10 @@ func parseFields(text []byte) map[string]json.RawMessage {
 
 // parseObject returns the fields of a JSON object, which other text may follow; nil if there is
 // none.
-func parseObject(text []byte) map[string]json.RawMessage {
-	var raw map[string]json.RawMessage
-	if json.NewDecoder(bytes.NewReader(text)).Decode(&raw) != nil {
+func parseObject(text []byte) (raw map[string]any) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	if d.Decode(&raw) != nil {
 		return nil
 	}
 	return raw
@@ -139,19 +145,9 @@ func parseObject(text []byte) map[string]json.RawMessage {
 var dictionaryItem = regexp.MustCompile(
 	`'([\w./@ -]{1,100})': ?'?([-+]?(?:\d[\d.]*(?:e[-+]?\d+)?|nan|inf))'?\s*[,}]`)
 
-// parseDictionary returns the numbers of a dictionary as Python prints it.
-func parseDictionary(text string) map[string]json.RawMessage {
-	items := dictionaryItem.FindAllStringSubmatch(text, maxFields)
-	raw := make(map[string]json.RawMessage, len(items))
-	for _, item := range items {
-		raw[item[1]] = json.RawMessage(item[2])
-	}
-	return raw
-}
-
-// number returns the field if it is a number, or a string that is one; otherwise NaN.
-func number(fields map[string]json.RawMessage, name string) float64 {
-	v, err := strconv.ParseFloat(strings.Trim(string(fields[name]), `"`), 64)
+// number returns a number, or that of a string, else NaN.
+func number(value any) float64 {
+	v, err := strconv.ParseFloat(fmt.Sprint(value), 64)
 	if err != nil {
 		return math.NaN()
 	}
