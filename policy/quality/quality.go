@@ -90,74 +90,70 @@ func (j *sharedJob) reason() policy.Reason {
 	return policy.ReasonGrowing
 }
 
+// unitJob is a job of a node with whole units.
+type unitJob struct {
+	*policy.Job
+	shared *sharedJob // nil: its losses are unknown
+	units  int        // that it gets
+}
+
 // stepUnits turns shares into whole units. A job whose losses are unknown keeps its units.
 func stepUnits(v *policy.View, planned []*sharedJob) (moves []policy.Move) {
-	steps := unitSteps{view: v, units: make([]int, len(v.Jobs)), wanted: make([]float64, len(v.Jobs))}
-	shared := make([]*sharedJob, len(v.Jobs))
-	free := v.Units
+	jobs, free := make([]unitJob, len(v.Jobs)), v.Units
 	for i := range v.Jobs {
-		j := &v.Jobs[i]
-		if at := slices.IndexFunc(planned, func(s *sharedJob) bool { return s.Job == j }); at >= 0 {
-			shared[i] = planned[at]
-			steps.units[i], steps.wanted[i] = j.Floor, planned[at].share
-		} else {
-			steps.units[i] = max(j.Floor, j.Units)
+		j := unitJob{Job: &v.Jobs[i], units: max(v.Jobs[i].Floor, v.Jobs[i].Units)}
+		if at := slices.IndexFunc(planned, func(s *sharedJob) bool { return s.Job == j.Job }); at >= 0 {
+			j.shared, j.units = planned[at], j.Floor
 		}
-		free -= steps.units[i]
+		free -= j.units
+		jobs[i] = j
 	}
-	steps.divide(free)
-	for i := range v.Jobs {
-		j, units := &v.Jobs[i], steps.units[i]
-		if units == j.Units {
+	divideUnits(jobs, free)
+	for _, j := range jobs {
+		if j.units == j.Units {
 			continue
 		}
-		m := policy.Move{Kind: policy.Resize, Job: j.ID, Units: units, Reason: policy.ReasonShare}
-		if s := shared[i]; s != nil && !s.isNew {
-			m.Growth = s.growth
+		m := policy.Move{Kind: policy.Resize, Job: j.ID, Units: j.units, Reason: policy.ReasonShare}
+		if j.shared != nil && !j.shared.isNew {
+			m.Growth = j.shared.growth
 		}
-		if isForDeadline := units == j.Floor && units > j.Units; shared[i] != nil && !isForDeadline {
-			m.Reason = shared[i].reason()
+		if isForDeadline := j.units == j.Floor && j.units > j.Units; j.shared != nil && !isForDeadline {
+			m.Reason = j.shared.reason()
 		}
 		moves = append(moves, m)
 	}
 	return moves
 }
 
-// unitSteps gives units to jobs in steps of their curves.
-type unitSteps struct {
-	view   *policy.View
-	units  []int
-	wanted []float64
-}
-
 // stayFactor favours the units that a job holds, so that a growth that scatters does not move units
 // after each epoch.
 const stayFactor = 1.2
 
-// divide gives free units, one step of a job's curve at a time, to the job that wants the most in
+// divideUnits gives free units, one step of a job's curve at a time, to the job that wants the most in
 // relation to what it would hold: the divisor method of Sainte-Laguë.
-func (s *unitSteps) divide(free int) {
+func divideUnits(jobs []unitJob, free int) {
 	for {
-		best, to, highest := -1, 0, 0.0
-		for i := range s.units {
-			j := &s.view.Jobs[i]
-			next := nextUnits(j, s.units[i])
-			if next == 0 || next-s.units[i] > free || !(s.wanted[i] > 0) {
+		var best *unitJob
+		to, highest := 0, 0.0
+		for i := range jobs {
+			j := &jobs[i]
+			next := nextUnits(j.Job, j.units)
+			if j.shared == nil || next == 0 || next-j.units > free {
 				continue
 			}
-			value := s.wanted[i] / (float64(s.units[i]+next) / 2)
+			value := j.shared.share / (float64(j.units+next) / 2)
 			if next <= j.Units {
 				value *= stayFactor
 			}
 			if value > highest {
-				best, to, highest = i, next, value
+				best, to, highest = j, next, value
 			}
 		}
-		if best < 0 {
+		if best == nil {
 			return
 		}
-		free -= to - s.units[best]
-		s.units[best] = to
+		free -= to - best.units
+		best.units = to
 	}
 }
 
