@@ -343,17 +343,3 @@ func TestRun_RestartsWhileNATSIsUnreachable(t *testing.T) {
 		t.Errorf("moves %+v, %d events on disk, want carried_out and kept in the log", moved, got.Spooled)
 	}
 }
-
-func TestRun_RejectsAnInvalidAdaptation(t *testing.T) {
-	for _, test := range []struct{ adapt, want string }{
-		{"sometimes", "adapt"},
-		{runner.AdaptRestart, "{batch}"},
-	} {
-		o := options(t, trainingCommand("epochs", "1"))
-		o.Adapt = test.adapt
-		if _, err := runner.Run(t.Context(), o, quiet); err == nil ||
-			!strings.Contains(err.Error(), test.want) {
-			t.Errorf("Run(adapt %s) = %v, want an error that names %s", test.adapt, err, test.want)
-		}
-	}
-}

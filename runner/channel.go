@@ -2,6 +2,7 @@ package runner
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"net"
 	"sync"
@@ -98,8 +99,8 @@ func (c *sideChannel) read(conn *net.UnixConn, number int) {
 	c.chunks <- outputChunk{stream: number, at: time.Now()}
 	lines := bufio.NewScanner(conn) // a line above 64 KiB ends the connection
 	for lines.Scan() {
-		data := append(append([]byte(nil), lines.Bytes()...), '\n')
-		c.chunks <- outputChunk{stream: number, data: data, at: time.Now()}
+		line := append(bytes.Clone(lines.Bytes()), '\n')
+		c.chunks <- outputChunk{stream: number, data: line, at: time.Now()}
 	}
 }
 

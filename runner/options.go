@@ -179,27 +179,27 @@ func (o *Options) validate() error {
 	if err := o.Request.Validate(); err != nil {
 		return err
 	}
-	if !schemas.ValidToken(o.Node) {
-		return schemas.Invalid("node", "%q is not a name of 1 to %d characters a-z, 0-9, _ and -",
-			o.Node, schemas.MaxTokenLength)
-	}
-	if o.BatchSize < 0 || o.BatchSize > schemas.MaxBatchSize {
-		return schemas.Invalid("batch_size", "%d is not between 1 and %d",
-			o.BatchSize, schemas.MaxBatchSize)
-	}
 	err := errors.Join(oneOf("adapt", o.Adapt, adaptValues), oneOf("resize", o.Resize, resizeValues),
 		oneOf("stop_when_late", o.StopWhenLate, stopValues))
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if err := o.validateResize(); err != nil {
-		return err
-	}
-	if o.Adapt == AdaptRestart && !hasPlaceholder(o.Command, batchPlaceholder) {
+	case !schemas.ValidToken(o.Node):
+		return schemas.Invalid("node", "%q is not a name of 1 to %d characters a-z, 0-9, _ and -",
+			o.Node, schemas.MaxTokenLength)
+	case o.BatchSize < 0 || o.BatchSize > schemas.MaxBatchSize:
+		return schemas.Invalid("batch_size", "%d is not between 1 and %d",
+			o.BatchSize, schemas.MaxBatchSize)
+	case o.resizeMeans() == schemas.ByDocker && o.Container == "":
+		return schemas.Invalid("container",
+			"missing; want the name of the container that the command starts")
+	case o.Resize == ResizeRestart && o.Request.Elastic && !hasPlaceholder(o.Command, cpusPlaceholder):
+		return schemas.Invalid("resize", "%s requires %s in the command, otherwise nothing changes",
+			ResizeRestart, cpusPlaceholder)
+	case o.Adapt == AdaptRestart && !hasPlaceholder(o.Command, batchPlaceholder):
 		return schemas.Invalid("adapt", "%s requires %s in the command, otherwise nothing changes",
 			AdaptRestart, batchPlaceholder)
-	}
-	if len(o.Command) == 0 || o.Command[0] == "" {
+	case len(o.Command) == 0 || o.Command[0] == "":
 		return schemas.Invalid("command", "missing: give the program and its arguments after --")
 	}
 	if _, err := exec.LookPath(o.Command[0]); err != nil && !errors.Is(err, exec.ErrDot) {

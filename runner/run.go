@@ -38,8 +38,12 @@ func Run(ctx context.Context, o Options, log *slog.Logger) (Result, error) {
 	if err := j.submit(ctx); err != nil {
 		return j.result, err
 	}
-	defer j.removeDirectory()
-	defer j.removeCgroup()
+	defer func() {
+		j.removeCgroup()
+		if err := j.directory.remove(); err != nil {
+			log.Warn("directory of the run not removed", "error", err)
+		}
+	}()
 	j.conn.subscribe(publishing, j.result.JobID)
 	j.out = spool.NewOutbox(j.o.SpoolDir, j.o.Address, j.result.JobID, j.result.Run, log)
 	go j.out.Run(publishing, j.conn.connected)

@@ -208,6 +208,8 @@ func TestRun_RejectsInvalidOptionsBeforeTheStart(t *testing.T) {
 			func(o *runner.Options) { o.Command = []string{"no-such-program-here"} },
 			"no-such-program-here",
 		},
+		{"unknown adaptation", func(o *runner.Options) { o.Adapt = "sometimes" }, "adapt"},
+		{"restart without {batch}", func(o *runner.Options) { o.Adapt = runner.AdaptRestart }, "{batch}"},
 		{"unknown format", func(o *runner.Options) { o.Format = "xml" }, "--format"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -226,45 +228,25 @@ func TestRun_RejectsInvalidOptionsBeforeTheStart(t *testing.T) {
 	}
 }
 
-// A container without what uses it is a mistake that is named.
-func TestRun_ReportsAnUnusedContainer(t *testing.T) {
-	for _, c := range []struct {
-		resize    string
-		isElastic bool
-		want      bool
-	}{
-		{runner.ResizeDocker, false, true},
-		{runner.ResizeControl, true, true},
-		{runner.ResizeDocker, true, false},
-	} {
-		var messages bytes.Buffer
-		o := options(t, trainingCommand("epochs", "3"))
-		o.Stderr, o.Container, o.Resize = &messages, "x", c.resize
-		o.Request.Elastic, o.Request.CPUs = c.isElastic, schemas.CPUs{1, 2}
-		if _, err := runner.Run(t.Context(), o, quiet); err != nil {
-			t.Fatal(err)
-		}
-		text := "--container x has no effect: it needs --elastic, and --resize docker or docker-cap"
-		if got := strings.Contains(messages.String(), text); got != c.want {
-			t.Errorf("--resize %s, elastic %t: message = %t, want %t:\n%s", c.resize, c.isElastic, got, c.want,
-				&messages)
-		}
-	}
-}
-
-// A job is told what Courier makes of its output and of its number of CPUs.
+// A job is told what Courier makes of its output, of its number of CPUs and of a container that nothing
+// uses.
 func TestRun_ExplainsItself(t *testing.T) {
+	const unused = "--container x has no effect: it needs --elastic, and --resize docker or docker-cap"
 	for _, c := range []struct {
-		name    string
-		command []string
-		want    []string
-		without []string
+		name      string
+		command   []string
+		want      []string
+		without   []string
+		resize    string // with a container; empty: none
+		isElastic bool
 	}{
 		{
 			"all epochs, CPUs in the command",
 			append(trainingCommand("epochs", "3"), "{batch}", "{cpus}"),
 			nil,
-			[]string{"incomplete", "{cpus}", "is read as"},
+			[]string{"incomplete", "{cpus}", "is read as", "--container"},
+			"",
+			false,
 		},
 		{
 			"too few epochs, CPUs not in the command",
@@ -274,6 +256,8 @@ func TestRun_ExplainsItself(t *testing.T) {
 				"the command has no {cpus}: numerical libraries get 2 threads",
 			},
 			nil,
+			"",
+			false,
 		},
 		{
 			"words in braces",
@@ -284,16 +268,25 @@ func TestRun_ExplainsItself(t *testing.T) {
 				"the command has {print}, which",
 			},
 			[]string{"{name}", "lr"},
+			"",
+			false,
 		},
 		{
 			"percentages", trainingCommand("percentages", "3"),
-			[]string{"val acc 91 is read as a percentage: accuracy 0.91"}, []string{"incomplete"},
+			[]string{"val acc 91 is read as a percentage: accuracy 0.91"}, []string{"incomplete"}, "", false,
 		},
+		{"not elastic", trainingCommand("epochs", "3"), []string{unused}, nil, runner.ResizeDocker, false},
+		{"not by Docker", trainingCommand("epochs", "3"), []string{unused}, nil, runner.ResizeControl, true},
+		{"by Docker", trainingCommand("epochs", "3"), nil, []string{unused}, runner.ResizeDocker, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var messages bytes.Buffer
 			o := options(t, c.command)
 			o.Stderr = &messages
+			if c.resize != "" {
+				o.Container, o.Resize, o.Request.Elastic = "x", c.resize, c.isElastic
+				o.Request.CPUs = schemas.CPUs{1, 2}
+			}
 			if _, err := runner.Run(t.Context(), o, quiet); err != nil {
 				t.Fatal(err)
 			}

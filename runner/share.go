@@ -92,17 +92,14 @@ func (j *job) startSharing() {
 		return
 	}
 	r, err := j.newResizer()
+	if err == nil && r != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), resizeTimeout)
+		defer cancel()
+		err = r.Resize(ctx, s.CPUs)
+	}
 	if err != nil {
 		j.screen.message("the CPUs of the job cannot change: %s", schemas.OneLine(err.Error()))
 		return
-	}
-	if r != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), resizeTimeout)
-		defer cancel()
-		if err := r.Resize(ctx, s.CPUs); err != nil {
-			j.screen.message("the CPUs of the job cannot change: %s", schemas.OneLine(err.Error()))
-			return
-		}
 	}
 	j.resizer, j.sharing.means = r, j.o.resizeMeans()
 }
@@ -204,17 +201,4 @@ func (j *job) awaitResize() {
 		j.cancelResize()
 		j.endResize(<-j.resized)
 	}
-}
-
-// validateResize checks the options of moves of CPUs.
-func (o *Options) validateResize() error {
-	if o.resizeMeans() == schemas.ByDocker && o.Container == "" {
-		return schemas.Invalid("container",
-			"missing; want the name of the container that the command starts")
-	}
-	if o.Resize == ResizeRestart && o.Request.Elastic && !hasPlaceholder(o.Command, cpusPlaceholder) {
-		return schemas.Invalid("resize", "%s requires %s in the command, otherwise nothing changes",
-			ResizeRestart, cpusPlaceholder)
-	}
-	return nil
 }

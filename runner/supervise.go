@@ -177,12 +177,6 @@ func (j *job) readChannel(c outputChunk) {
 	j.addReports(j.channelOutput.Write(0, c.data, c.at))
 }
 
-func (j *job) removeDirectory() {
-	if err := j.directory.remove(); err != nil {
-		j.log.Warn("directory of the run not removed", "error", err)
-	}
-}
-
 // openChannels opens the side channel and that of the instrumentation.
 func (j *job) openChannels() {
 	if j.directory == nil {
