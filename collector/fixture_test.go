@@ -2,6 +2,8 @@ package collector_test
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"strings"
@@ -9,6 +11,7 @@ import (
 	"time"
 
 	"courier/bus"
+	"courier/bus/server"
 	"courier/schemas"
 )
 
@@ -56,4 +59,28 @@ func awaitFile(t *testing.T, path, text string) {
 			t.Fatalf("%s = %q, %v, want it to contain %q", path, data, err, text)
 		}
 	}
+}
+
+// TestMain lets the test program be the NATS server of a benchmark.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == "--nats-server" {
+		os.Exit(serveNATS(os.Args[2]))
+	}
+	os.Exit(m.Run())
+}
+
+// serveNATS runs a NATS server until the input ends, and prints its address.
+func serveNATS(dir string) (exitCode int) {
+	s, err := server.New(server.Options{DataDir: dir}, quiet)
+	if err == nil {
+		err = s.Start(context.Background())
+	}
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	defer s.Stop()
+	fmt.Println(s.URL())
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	return 0
 }
