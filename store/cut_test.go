@@ -9,8 +9,6 @@ import (
 
 	"courier/schemas"
 	"courier/store/storetest"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // relay forwards the connections of a listener to a server until the test ends.
@@ -149,7 +147,7 @@ func TestStore_LosesItsConnection(t *testing.T) {
 			u.Host = w.Addr().String()
 			d := storetest.Open(t, u.String())
 			writer := newStore(t, nil, d)
-			var samples []*schemas.Sample
+			var samples []schemas.Event
 			failures, packets := 0, 20 // packets of a batch: each may be cut
 			for n := range uint64(20) {
 				s := newTestLog()
@@ -173,9 +171,7 @@ func TestStore_LosesItsConnection(t *testing.T) {
 					}
 					failures++
 				}
-				for _, e := range s.events {
-					samples = append(samples, e.(*schemas.Sample))
-				}
+				samples = append(samples, s.events...)
 			}
 			_, cuts := w.cutAfter(0)
 			if failures == 0 {
@@ -183,11 +179,7 @@ func TestStore_LosesItsConnection(t *testing.T) {
 			}
 			t.Logf("%d cuts, %d attempts failed", cuts, failures)
 			wantNumber(t, direct, uint64(len(samples)), "SELECT count() AS n FROM node_sample")
-			var got []minute
-			must(t, direct.Query(t.Context(), &got, minutesOf))
-			if diff := cmp.Diff(rollUp(samples), got); diff != "" {
-				t.Errorf("roll-up of the samples (-want +got):\n%s", diff)
-			}
+			compareMinutes(t, direct, samples)
 		})
 	}
 }

@@ -248,14 +248,12 @@ type sequencedID struct {
 func compare(t *testing.T, b *bus.Bus, d *store.Database) {
 	t.Helper()
 	want := make(map[string][]sequencedID)
-	var samples []*schemas.Sample
+	var events []schemas.Event
 	for _, durable := range schemas.StoreDurables() {
 		for _, r := range readLog(t, b, durable.Stream) {
 			table, _, _ := schemas.RowOf(r.Event)
 			want[table] = append(want[table], sequencedID{r.Event.ID(), r.Sequence})
-			if s, ok := r.Event.(*schemas.Sample); ok {
-				samples = append(samples, s)
-			}
+			events = append(events, r.Event)
 		}
 	}
 	for _, table := range schemas.Tables() {
@@ -266,13 +264,9 @@ func compare(t *testing.T, b *bus.Bus, d *store.Database) {
 				len(got), len(want[table.Name]), diff)
 		}
 	}
-	var got []minute
-	must(t, d.Query(t.Context(), &got, minutesOf))
-	if diff := cmp.Diff(rollUp(samples), got); diff != "" {
-		t.Errorf("roll-up of the samples in the log (-want +got):\n%.2000s", diff)
-	}
+	compareMinutes(t, d, events)
 	compareRollUps(t, d)
-	t.Logf("compared %d epochs and %d samples", len(want["job_epoch"]), len(samples))
+	t.Logf("compared %d epochs and %d events", len(want["job_epoch"]), len(events))
 }
 
 // readLog returns all events of a stream.

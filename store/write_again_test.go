@@ -6,14 +6,12 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"courier/bus"
 	"courier/schemas"
 	"courier/store"
 	"courier/store/storetest"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -85,48 +83,6 @@ func TestStore_ClearsABlockThatClickHouseHasTwice(t *testing.T) {
 		}
 		b.Redelivered = true
 		must(t, writer.Write(t.Context(), b))
-	}
-}
-
-// Only a roll-up may have lost the rows of a known token. The samples of other batches in the same
-// minutes stay.
-func TestStore_RebuildsWhatARollUpLost(t *testing.T) {
-	t.Parallel()
-	d := storetest.New(t)
-	s := newTestLog()
-	for i := range uint64(90) {
-		s.sample("node-a", i)
-		s.sample("node-b", i)
-	}
-	before, b := batch(schemas.StreamNode, 1, s.events[:60]...), batch(
-		schemas.StreamNode,
-		61,
-		s.events[60:]...)
-	writer := newStore(t, nil, d)
-	must(t, writer.Write(t.Context(), before))
-	must(t, writer.Write(t.Context(), b))
-	const figures = "SELECT node, minute, samples, cpu_ratio, cpu_ratio_max, io_wait_ratio, " +
-		"load_average FROM node_load ORDER BY node, minute"
-	var want, got []struct {
-		Node    string    `ch:"node"`
-		Minute  time.Time `ch:"minute"`
-		Samples uint64    `ch:"samples"`
-		CPU     *float64  `ch:"cpu_ratio"`
-		Most    *float64  `ch:"cpu_ratio_max"`
-		IOWait  *float64  `ch:"io_wait_ratio"`
-		Load    *float64  `ch:"load_average"`
-	}
-	must(t, d.Query(t.Context(), &want, figures))
-	loseParts(t, d, "node_minute")
-	for _, again := range []bus.Batch{before, b} { // repeat every batch twice
-		again.Redelivered = true
-		must(t, writer.Write(t.Context(), again))
-		must(t, writer.Write(t.Context(), again))
-	}
-	must(t, d.Query(t.Context(), &got, figures))
-	if diff := cmp.Diff(want, got); diff != "" || len(want) < 4 {
-		t.Errorf("the roll-up after the batches were repeated (-before +after), %d rows:\n%s",
-			len(want), diff)
 	}
 }
 
