@@ -70,7 +70,12 @@ func (c *Cluster) join(ctx context.Context) error {
 			return err
 		}
 		d.shard = &shard{shards: c.shardMap, index: i}
-		d.shard.migrate = func(ctx context.Context) error { return c.migrateShard(ctx, i) }
+		d.shard.migrate = func(ctx context.Context) error {
+			if c.isMigrated(ctx, s.Replicas) {
+				return nil // its writers need not wait for the servers of the other shards
+			}
+			return c.migrateServers(ctx)
+		}
 		c.shards = append(c.shards, d)
 	}
 	return nil

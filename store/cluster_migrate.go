@@ -11,15 +11,6 @@ import (
 	"courier/schemas"
 )
 
-// migrateShard migrates the cluster unless a server of one shard has all migrations already. Then
-// the writers of the shard need not wait for the servers of the others.
-func (c *Cluster) migrateShard(ctx context.Context, shard int) error {
-	if c.isMigrated(ctx, c.shardMap.Shards[shard].Replicas) {
-		return nil
-	}
-	return c.migrateServers(ctx)
-}
-
 func (c *Cluster) isMigrated(ctx context.Context, servers []string) bool {
 	return slices.ContainsFunc(servers, func(server string) bool {
 		return c.checkServerMigrated(ctx, server) == nil

@@ -38,7 +38,10 @@ func (d *Database) begin(
 	ctx context.Context, kind string, settings clickhouse.Settings,
 ) (context.Context, *statement) {
 	s := &statement{database: d, kind: kind, start: time.Now()}
-	ctx, s.cancel = context.WithTimeout(withQueryID(ctx), d.timeoutOf(ctx))
+	ctx, s.cancel = context.WithTimeout(ctx, d.timeoutOf(ctx))
+	if prefix, ok := ctx.Value(writerKey{}).(string); ok {
+		ctx = clickhouse.Context(ctx, clickhouse.WithQueryID(prefix+rand.Text()))
+	}
 	if settings != nil {
 		ctx = clickhouse.Context(ctx, clickhouse.WithSettings(settings))
 	}
@@ -123,13 +126,6 @@ type writerKey struct{}
 func (d *Database) asWriter(ctx context.Context, stream string) context.Context {
 	prefix := fmt.Sprintf("courier/%s/%s/", d.options.Auth.Database, stream)
 	return context.WithValue(ctx, writerKey{}, prefix)
-}
-
-func withQueryID(ctx context.Context) context.Context {
-	if prefix, ok := ctx.Value(writerKey{}).(string); ok {
-		return clickhouse.Context(ctx, clickhouse.WithQueryID(prefix+rand.Text()))
-	}
-	return ctx
 }
 
 // connect connects to the database, and creates it if the server does not have it.

@@ -176,7 +176,8 @@ func (v *supervisor) spawn() (*hostProcess, error) {
 	}
 	defer reading.Close()
 
-	command := v.hostCommand()
+	command := slices.Concat(v.options.HostCommand,
+		[]string{"-library", v.library, "-store", v.settings.Store, "--"}, arguments(v.settings))
 	cmd := exec.Command(command[0], command[1:]...)
 	// The engine reads configuration files in its working and home directories.
 	cmd.Dir = v.settings.Run
@@ -203,12 +204,6 @@ func (v *supervisor) spawn() (*hostProcess, error) {
 	}
 	go c.reap(cmd)
 	return c, nil
-}
-
-func (v *supervisor) hostCommand() []string {
-	command := append(slices.Clone(v.options.HostCommand),
-		"-library", v.library, "-store", v.settings.Store, "--")
-	return append(command, arguments(v.settings)...)
 }
 
 func (c *hostProcess) reap(cmd *exec.Cmd) {
