@@ -68,7 +68,7 @@ func (p *Predictor) of(c *Configuration) *compiled {
 // NodeTypes returns the node types with timed runs of a model, unordered.
 func (p *Predictor) NodeTypes(c Configuration) []string {
 	if t := p.of(&c).time; t != nil {
-		return slices.Collect(maps.Keys(t.nodes))
+		return slices.Collect(maps.Keys(t.reaches))
 	}
 	return nil
 }

@@ -17,15 +17,15 @@ const foreignScale = 4
 // point is a configuration in the features of the process.
 type point struct {
 	x    [inputs]float64
-	node int
+	node string // node type
 }
 
-func pointOf(c *Configuration, node int) point {
+func pointOf(c *Configuration) point {
 	return point{[inputs]float64{
 		math.Log2(float64(c.BatchSize)), math.Log2(float64(c.CPUs)),
 		c.ConcurrentJobs / 2, c.ProcessesPerCore,
 		foreignScale * c.ForeignCPURatio, foreignScale * c.ForeignIOWaitRatio,
-	}, node}
+	}, c.NodeType}
 }
 
 // Hyperparameters of the law and the Gaussian process of one subject, which maximize marginal

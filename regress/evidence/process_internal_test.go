@@ -14,7 +14,7 @@ func fixture(n int) observations {
 	random := rand.New(rand.NewPCG(1, 2))
 	o := observations{several: true}
 	for i := range n {
-		p := point{node: i % 2}
+		p := point{node: string(rune('a' + i%2))}
 		for f := range p.x {
 			p.x[f] = 4 * random.Float64()
 		}

@@ -72,18 +72,6 @@ type ConfigurationTimes struct {
 	EpochFreedom float64 `json:"epoch_freedom"`
 }
 
-// nodeTypes numbers the node types of the configurations.
-func (t *TimeModel) nodeTypes() map[string]int {
-	nodes := map[string]int{}
-	for i := range t.Configurations {
-		name := t.Configurations[i].NodeType
-		if _, ok := nodes[name]; !ok {
-			nodes[name] = len(nodes)
-		}
-	}
-	return nodes
-}
-
 // NodeGroup is a node whose runs differ from other nodes with the same known hardware. It
 // is fitted as a type of its own.
 type NodeGroup struct {

@@ -75,7 +75,7 @@ func (p *Predictor) TimePoints(by *Corrections) (all []FilePoint) {
 		}
 		for i := range t.model.Configurations {
 			m := &t.model.Configurations[i]
-			r := &t.reaches[t.nodes[m.NodeType]]
+			r := t.reaches[m.NodeType]
 			for _, batch := range quarterOctaves(exactPower(r.low[0]), exactPower(r.high[0])) {
 				c := m.Configuration
 				if c.BatchSize = batch; seen[c] {

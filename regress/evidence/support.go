@@ -128,7 +128,7 @@ func (p *Predictor) Missing(c Configuration) Missing {
 		return Missing{Lacks: LacksModel}
 	}
 	c = c.Banded()
-	node, ran := s.time.nodes[c.NodeType]
+	reach, ran := s.time.reaches[c.NodeType]
 	if !ran {
 		return Missing{Lacks: LacksNodeType}
 	}
@@ -137,8 +137,8 @@ func (p *Predictor) Missing(c Configuration) Missing {
 	}
 
 	// The range is checked first: an estimate costs more.
-	at := pointOf(&c, node)
-	if m := s.time.reaches[node].missing(&at); m.Lacks != "" {
+	at := pointOf(&c)
+	if m := reach.missing(&at); m.Lacks != "" {
 		return m
 	}
 	if n := len(s.time.measured); n < minConfigurations {

@@ -20,15 +20,14 @@ type Time struct {
 	Correction Correction
 }
 
-// estimate is the posterior of the log pace of a configuration: mean and variance.
+// estimate is the mean and the variance of a log pace, or of a log ratio over configurations.
 type estimate struct{ mean, variance float64 }
 
 // timePredictor is the compiled form of a TimeModel.
 type timePredictor struct {
 	model    *TimeModel
 	process  *timeProcess
-	nodes    map[string]int
-	reaches  []measuredRange // by node type
+	reaches  map[string]*measuredRange // by node type
 	runs     int
 	measured map[Configuration]*compiledCurve
 	shape    shape
@@ -44,21 +43,22 @@ const maxEstimates = 1024
 func newTimePredictor(t *TimeModel) (*timePredictor, bool) {
 	curves := t.curves()
 	o := t.observations()
-	points := o.points
 	g, ok := newGaussianProcess(t.Hyperparameters, o)
 	if !ok {
 		return nil, false
 	}
-	p := &timePredictor{model: t, process: g, nodes: t.nodeTypes(), shape: newShape(curves),
-		measured: map[Configuration]*compiledCurve{}}
-	p.reaches = make([]measuredRange, len(p.nodes))
+	p := &timePredictor{model: t, process: g, shape: newShape(curves),
+		measured: map[Configuration]*compiledCurve{}, reaches: map[string]*measuredRange{}}
 	for i, c := range curves {
 		p.runs += c.Runs
-		p.reaches[points[i].node].include(&points[i], c.Runs)
 		p.measured[c.Configuration] = c
+		if p.reaches[c.NodeType] == nil {
+			p.reaches[c.NodeType] = &measuredRange{low: o.points[i].x, high: o.points[i].x}
+		}
+		p.reaches[c.NodeType].include(&o.points[i], c.Runs)
 	}
-	for i := range p.reaches {
-		slices.Sort(p.reaches[i].batches)
+	for _, r := range p.reaches {
+		slices.Sort(r.batches)
 	}
 	return p, true
 }
@@ -72,16 +72,15 @@ func (t *TimeModel) curves() []*compiledCurve {
 	return all
 }
 
-// observations returns the paces of the configurations.
-func (t *TimeModel) observations() observations {
-	nodes := t.nodeTypes()
-	o := observations{several: len(nodes) > 1}
+// observations returns the paces of the configurations, which are sorted by node type.
+func (t *TimeModel) observations() (o observations) {
 	for i := range t.Configurations {
 		c := &t.Configurations[i]
-		o.points = append(o.points, pointOf(&c.Configuration, nodes[c.NodeType]))
+		o.points = append(o.points, pointOf(&c.Configuration))
 		o.y = append(o.y, c.Pace)
 		o.noise = append(o.noise, c.PaceVariance)
 	}
+	o.several = o.points[0].node != o.points[len(o.points)-1].node
 	return o
 }
 
@@ -124,15 +123,12 @@ func (t *TimeModel) smooth() {
 // shape is how the time of some epochs differs from their number times the pace, over the
 // configurations of a model: what first epochs and trends add.
 type shape struct {
-	points            [len(shapeGrid)]shapePoint
+	points            [len(shapeGrid)]estimate
 	variance, degrees float64 // of a run of a configuration without runs
 }
 
 // shapeGrid are the epochs at which the shape has points; it is constant beyond.
 var shapeGrid = [...]int{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096, 16384, 65536}
-
-// shapePoint is the mean of a log ratio over configurations, and its variance.
-type shapePoint struct{ mean, variance float64 }
 
 func newShape(curves []*compiledCurve) (s shape) {
 	var variances, degrees []float64
@@ -149,7 +145,7 @@ func newShape(curves []*compiledCurve) (s shape) {
 	return s
 }
 
-func shapePointOf(curves []*compiledCurve, n int) shapePoint {
+func shapePointOf(curves []*compiledCurve, n int) estimate {
 	const unknown, alone, deviation, weight = 0.25, 0.01, 0.02, 2
 	var ratios []float64
 	for _, c := range curves {
@@ -159,19 +155,19 @@ func shapePointOf(curves []*compiledCurve, n int) shapePoint {
 	}
 	switch len(ratios) {
 	case 0:
-		return shapePoint{0, unknown}
+		return estimate{0, unknown}
 	case 1:
-		return shapePoint{ratios[0], alone}
+		return estimate{ratios[0], alone}
 	}
 	m, squares := median(ratios), weight*deviation*deviation
 	for _, x := range ratios {
 		squares += (x - m) * (x - m)
 	}
-	return shapePoint{m, squares / (weight + float64(len(ratios)) - 1)}
+	return estimate{m, squares / (weight + float64(len(ratios)) - 1)}
 }
 
 // at interpolates the shape in the log of the epochs.
-func (s *shape) at(n int) shapePoint {
+func (s *shape) at(n int) estimate {
 	k, found := slices.BinarySearch(shapeGrid[:], n)
 	if found || k == 0 || k == len(shapeGrid) {
 		return s.points[min(k, len(shapeGrid)-1)]
@@ -179,14 +175,11 @@ func (s *shape) at(n int) shapePoint {
 	low, high := math.Log(float64(shapeGrid[k-1])), math.Log(float64(shapeGrid[k]))
 	x := (math.Log(float64(n)) - low) / (high - low)
 	a, b := s.points[k-1], s.points[k]
-	return shapePoint{a.mean + x*(b.mean-a.mean), a.variance + x*(b.variance-a.variance)}
+	return estimate{a.mean + x*(b.mean-a.mean), a.variance + x*(b.variance-a.variance)}
 }
 
 // include extends the range by a point.
 func (r *measuredRange) include(p *point, runs int) {
-	if r.runs == 0 {
-		r.low, r.high = p.x, p.x
-	}
 	for f, x := range p.x {
 		r.low[f], r.high[f] = min(r.low[f], x), max(r.high[f], x)
 	}
@@ -205,17 +198,16 @@ type times struct {
 
 // times returns what is known about a banded configuration.
 func (p *timePredictor) times(c *Configuration) times {
-	node, ran := p.nodes[c.NodeType]
+	r, ran := p.reaches[c.NodeType]
 	if !ran {
 		return times{of: p, support: NeverRun, counts: RunCounts{Model: p.runs}}
 	}
-	r := &p.reaches[node]
 	t := times{of: p, counts: RunCounts{NodeType: r.runs, Model: p.runs}}
 	if m, ok := p.measured[*c]; ok {
 		t.counts.Configuration, t.measured, t.support = m.Runs, m, Measured
 		return t
 	}
-	at := pointOf(c, node)
+	at := pointOf(c)
 	t.estimate, t.support = p.estimateUnmeasured(c, &at), Extrapolated
 	if len(p.measured) >= minConfigurations && r.interpolates(&at) &&
 		t.estimate.variance <= maxInterpolatedDeviation*maxInterpolatedDeviation {
