@@ -111,15 +111,11 @@ func (t *Trainer) database(ctx context.Context) History {
 	if err != nil || first <= 1 {
 		return nil // the log is complete
 	}
-	end, poll := time.NewTimer(databaseWait), time.NewTicker(databasePoll)
-	defer end.Stop()
+	poll := time.NewTicker(databasePoll)
 	defer poll.Stop()
-	for {
+	for range databaseWait / databasePoll {
 		select {
 		case <-ctx.Done():
-			return nil
-		case <-end.C:
-			t.log.Warn("no database: examples come from the log alone", "first_sequence", first)
 			return nil
 		case <-poll.C:
 			if h := t.history(); h != nil {
@@ -127,6 +123,8 @@ func (t *Trainer) database(ctx context.Context) History {
 			}
 		}
 	}
+	t.log.Warn("no database: examples come from the log alone", "first_sequence", first)
+	return nil
 }
 
 // recall returns the examples of a target once the log was read up to a sequence.
