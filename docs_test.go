@@ -157,31 +157,45 @@ func TestDocs_IndexNamesEveryPage(t *testing.T) {
 }
 
 var (
-	testName = regexp.MustCompile("`(Test[A-Z][A-Za-z0-9_]*)(…?)`")
-	testFunc = regexp.MustCompile(`(?m)^func (Test[A-Za-z0-9_]+)\(`)
+	testName    = regexp.MustCompile("`(Test[A-Z][A-Za-z0-9_]*)(…?)`")
+	testCommand = regexp.MustCompile("go test \\./(\\S+) -run (\\w+)`")
+	testFunc    = regexp.MustCompile(`(?m)^func (Test[A-Za-z0-9_]+)\(`)
 )
 
-// TestDocs_NameExistingTests checks that every test that a page names exists. A name that ends in …
-// is a prefix.
+// TestDocs_NameExistingTests checks that every test that a page names exists, alone or in a command
+// that runs it. A name that ends in … is a prefix, one in a command a part.
 func TestDocs_NameExistingTests(t *testing.T) {
-	var all []string
+	var all []string // directories and tests
 	for _, path := range filesWith(t, "_test.go") {
 		for _, m := range testFunc.FindAllStringSubmatch(readPage(t, path), -1) {
-			all = append(all, m[1])
+			all = append(all, filepath.ToSlash(filepath.Dir(path))+" "+m[1])
 		}
 	}
+	commands := 0
 	for _, page := range pages(t) {
 		if page == "CHANGELOG.md" || page == "BENCHMARKS.md" {
 			continue
 		}
 		for _, m := range testName.FindAllStringSubmatch(readPage(t, page), -1) {
-			isNamed := func(name string) bool {
-				return name == m[1] || m[2] != "" && strings.HasPrefix(name, m[1])
+			isNamed := func(test string) bool {
+				return strings.HasSuffix(test, " "+m[1]) || m[2] != "" && strings.Contains(test, " "+m[1])
 			}
 			if !slices.ContainsFunc(all, isNamed) {
 				t.Errorf("%s: there is no test %s", page, m[1])
 			}
 		}
+		for _, m := range testCommand.FindAllStringSubmatch(readPage(t, page), -1) {
+			commands++
+			isRun := func(test string) bool {
+				return strings.HasPrefix(test, m[1]+" ") && strings.Contains(test, m[2])
+			}
+			if m[2] != "xxx" && !slices.ContainsFunc(all, isRun) {
+				t.Errorf("%s: %s runs no test", page, m[0])
+			}
+		}
+	}
+	if commands < 20 {
+		t.Errorf("found %d commands, want 20 or more: is the pattern still right?", commands)
 	}
 }
 
@@ -294,25 +308,4 @@ func literal(e ast.Expr) string {
 		return literal(x.X) + literal(x.Y)
 	}
 	return ""
-}
-
-// namedTest matches a command that runs one test of a package.
-var namedTest = regexp.MustCompile("go test \\./(\\S+) -run (\\w+)`")
-
-// TestDocs_NamedTestsExist checks the tests that the page about robustness names.
-func TestDocs_NamedTestsExist(t *testing.T) {
-	found := namedTest.FindAllStringSubmatch(readPage(t, "docs/explanation/robustness.md"), -1)
-	for _, m := range found {
-		files, err := filepath.Glob(filepath.Join(m[1], "*_test.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		function := regexp.MustCompile(`(?m)^func Test\w*` + strings.TrimPrefix(m[2], "Test") + `\w*\(`)
-		if !slices.ContainsFunc(files, func(file string) bool { return function.MatchString(readPage(t, file)) }) {
-			t.Errorf("no test of %s matches %s", m[1], m[2])
-		}
-	}
-	if len(found) < 20 {
-		t.Errorf("found %d tests, want 20 or more: is the pattern still right?", len(found))
-	}
 }
