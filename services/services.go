@@ -1,6 +1,7 @@
 package services
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,13 +49,8 @@ type Group []Part
 
 // Run starts the groups and works until ctx ends or a part returns. Then it stops the groups in
 // reverse order and waits for each. It returns the first error of a part. A part that returns
-// before its context ends counts as an error.
-func Run(ctx context.Context, log *slog.Logger, groups ...Group) error {
-	return RunWithin(ctx, log, Grace, groups...)
-}
-
-// RunWithin is Run with another time than Grace for all groups together to stop.
-func RunWithin(ctx context.Context, log *slog.Logger, grace time.Duration, groups ...Group) error {
+// before its context ends counts as an error. All groups together have the time grace to stop; 0: Grace.
+func Run(ctx context.Context, log *slog.Logger, grace time.Duration, groups ...Group) error {
 	first := make(chan error, 1)
 	report := func(err error) {
 		select {
@@ -92,6 +88,7 @@ func RunWithin(ctx context.Context, log *slog.Logger, grace time.Duration, group
 		log.Debug("stopping")
 	case failure = <-first:
 	}
+	grace = cmp.Or(grace, Grace)
 	deadline := time.After(grace)
 	for i := len(all) - 1; i >= 0; i-- {
 		all[i].cancel()

@@ -156,7 +156,7 @@ func (f serviceFlags) serve(
 		group = append(group, part)
 	}
 	w.log.Info("service started", "service", name, "version", buildVersion())
-	return services.Run(w.ctx, w.log, services.Group{{Name: "nats connection", Run: b.Run}}, group)
+	return services.Run(w.ctx, w.log, 0, services.Group{{Name: "nats connection", Run: b.Run}}, group)
 }
 
 func (f serviceFlags) httpPart(w *environment, handler http.Handler) (services.Part, error) {

@@ -90,9 +90,6 @@ func Start(ctx context.Context, o Options, log *slog.Logger) (*Instance, error) 
 	if err != nil {
 		return nil, err
 	}
-	if o.Grace == 0 {
-		o.Grace = services.Grace
-	}
 	i := &Instance{o: o, log: log, registry: services.NewRegistry(), unlock: unlock}
 	if i.last, err = ReadEndpoints(o.Data); err != nil && !errors.Is(err, ErrNeverRan) {
 		log.Warn("previous ports are not known", "error", err)
@@ -301,7 +298,7 @@ func (i *Instance) gatherer() prometheus.Gatherer {
 // Run works until ctx ends, and then stops all parts.
 func (i *Instance) Run(ctx context.Context) error {
 	defer i.unlock()
-	return services.RunWithin(ctx, i.log, i.o.Grace, i.groups...)
+	return services.Run(ctx, i.log, i.o.Grace, i.groups...)
 }
 
 // RunWith is Run, and calls main when all parts are ready. The context of main ends when a part

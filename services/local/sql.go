@@ -98,7 +98,7 @@ func (i *Instance) runEngine(ctx context.Context, library string) error {
 			ClickHousePassword:  at.ReaderPassword,
 		})
 	}
-	return services.Run(ctx, i.log,
+	return services.Run(ctx, i.log, 0,
 		services.Group{{Name: "engine", Run: e.Run}},
 		services.Group{{Name: "store", Run: runStore}})
 }
