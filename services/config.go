@@ -22,15 +22,10 @@ func NewLogger(w io.Writer, format, level string) (*slog.Logger, error) {
 		return nil, fmt.Errorf("--log-level %q: want debug, info, warn or error", level)
 	}
 	o := &slog.HandlerOptions{Level: l}
-	switch format {
-	case "json":
-		return slog.New(slog.NewJSONHandler(w, o)), nil
-	case "text":
+	switch {
+	case format == "text", format == "auto" && IsTerminal(w):
 		return slog.New(slog.NewTextHandler(w, o)), nil
-	case "auto":
-		if IsTerminal(w) {
-			return slog.New(slog.NewTextHandler(w, o)), nil
-		}
+	case format == "json", format == "auto":
 		return slog.New(slog.NewJSONHandler(w, o)), nil
 	}
 	return nil, fmt.Errorf("--log-format %q: want auto, text or json", format)

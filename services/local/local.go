@@ -79,9 +79,10 @@ type Instance struct {
 
 	last Endpoints // of the previous process on the data directory
 
+	noSQL atomic.Pointer[string] // why SQL is not available; nil if it is, or may be soon
+
 	mu        sync.Mutex
 	endpoints Endpoints
-	noSQL     string // why SQL is not available; empty if it is, or may be soon
 }
 
 // Start opens all parts except SQL. The caller then calls Run.
@@ -144,12 +145,7 @@ func (i *Instance) startNATS(ctx context.Context) error {
 }
 
 func (i *Instance) startServer(ctx context.Context) error {
-	port, err := i.choosePort(ctx, "nats", services.Port{
-		Flag:    "--nats-port",
-		Given:   i.o.NATSPort,
-		Default: 4222,
-		Last:    portOf(i.last.NATSURL),
-	})
+	port, err := i.choosePort(ctx, "nats", "--nats-port", i.o.NATSPort, 4222, i.last.NATSURL)
 	if err != nil {
 		return err
 	}
@@ -174,8 +170,12 @@ func portOf(address string) int {
 	return port
 }
 
-// choosePort returns a free port, and prints a message if it is not the usual one.
-func (i *Instance) choosePort(ctx context.Context, part string, p services.Port) (int, error) {
+// choosePort returns a free port, and prints a message if it is not the usual one. last is the address of
+// the previous process.
+func (i *Instance) choosePort(
+	ctx context.Context, part, flag string, given, usual int, last string,
+) (int, error) {
+	p := services.Port{Flag: flag, Given: given, Default: usual, Last: portOf(last)}
 	port, note, err := p.Choose(ctx, "127.0.0.1")
 	if note != "" {
 		i.o.Printf("%s: %s", part, note)

@@ -54,21 +54,13 @@ func (i *Instance) engineLibrary(ctx context.Context) (string, error) {
 
 // runEngine runs the embedded engine, and the store as soon as the engine is ready.
 func (i *Instance) runEngine(ctx context.Context, library string) error {
-	httpPort, err := i.choosePort(ctx, "clickhouse", services.Port{
-		Flag:    "--clickhouse-http-port",
-		Given:   i.o.ClickHouseHTTPPort,
-		Default: 8123,
-		Last:    portOf(i.last.ClickHouseHTTPURL),
-	})
+	httpPort, err := i.choosePort(ctx, "clickhouse", "--clickhouse-http-port", i.o.ClickHouseHTTPPort, 8123,
+		i.last.ClickHouseHTTPURL)
 	if err != nil {
 		return err
 	}
-	tcpPort, err := i.choosePort(ctx, "clickhouse", services.Port{
-		Flag:    "--clickhouse-tcp-port",
-		Given:   i.o.ClickHouseTCPPort,
-		Default: 9000,
-		Last:    portOf(i.last.ClickHouseNativeURL),
-	})
+	tcpPort, err := i.choosePort(ctx, "clickhouse", "--clickhouse-tcp-port", i.o.ClickHouseTCPPort, 9000,
+		i.last.ClickHouseNativeURL)
 	if err != nil {
 		return err
 	}
@@ -132,20 +124,15 @@ func (i *Instance) runStore(ctx context.Context, o store.Options, sql Endpoints)
 }
 
 // setNoSQL records why SQL is not available. It keeps an earlier reason.
-func (i *Instance) setNoSQL(reason string) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.noSQL == "" {
-		i.noSQL = reason
-	}
-}
+func (i *Instance) setNoSQL(reason string) { i.noSQL.CompareAndSwap(nil, &reason) }
 
 // SQLMissing returns why there is no SQL at present; empty if there is.
 func (i *Instance) SQLMissing() string {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.noSQL == "" && i.endpoints.ClickHouseHTTPURL == "" {
+	if reason := i.noSQL.Load(); reason != nil {
+		return *reason
+	}
+	if i.Endpoints().ClickHouseHTTPURL == "" {
 		return "the engine was not ready in time"
 	}
-	return i.noSQL
+	return ""
 }
