@@ -285,27 +285,30 @@ func (j *job) failureReason(code int, status string) string {
 	return status
 }
 
-// summarize compares the end of a run with the prediction at its start, as courier receipt does,
-// which has the details.
+// summarize says how a run ended, and compares it with the prediction at its start, as courier receipt
+// does, which has the details.
 func (j *job) summarize() {
-	a := j.result.Advice
-	if a == nil || j.result.ExitCode != 0 || j.result.Cancelled || j.result.Ended.IsZero() {
+	if j.result.ExitCode != 0 || j.result.Cancelled || j.result.Ended.IsZero() {
 		return
 	}
 	s := &j.result.Setting
-	predicted := a.Running(j.startSetting.BatchSize, j.startSetting.CPUs)
-	if predicted == nil || predicted.PredictedSeconds == nil {
-		return
-	}
 	end := j.result.Ended
 	if j.epochs.last >= s.Epochs {
 		end = j.epochs.lastAt // what follows does not count for the SLO
 	}
 	took := end.Sub(j.startedAt).Seconds()
-	text := fmt.Sprintf("the run took %s, predicted %s",
-		schemas.FormatSeconds(took), schemas.FormatSeconds(*predicted.PredictedSeconds))
-	if bound := predicted.UpperBoundSeconds; bound != nil {
-		text += fmt.Sprintf(", at most %s", schemas.FormatSeconds(*bound))
+	text := "the run took " + schemas.FormatSeconds(took)
+	if a := j.result.Advice; a != nil {
+		predicted := a.Running(j.startSetting.BatchSize, j.startSetting.CPUs)
+		if predicted != nil && predicted.PredictedSeconds != nil {
+			text += ", predicted " + schemas.FormatSeconds(*predicted.PredictedSeconds)
+			if bound := predicted.UpperBoundSeconds; bound != nil {
+				text += ", at most " + schemas.FormatSeconds(*bound)
+			}
+		}
+	}
+	if accuracy := j.result.Accuracy; accuracy != nil {
+		text += fmt.Sprintf("; accuracy %.4f", *accuracy)
 	}
 	if slo := time.Duration(j.o.Request.SLO); slo > 0 && j.epochs.last >= s.Epochs {
 		verdict := "met"

@@ -37,3 +37,19 @@ func TestJob_ComparesItsEndWithThePredictionAtItsStart(t *testing.T) {
 		t.Errorf("summary = %q, want the prediction of 35 s for two CPUs", got)
 	}
 }
+
+// A run without a prediction ends with a line, too.
+func TestJob_SaysHowARunEnded(t *testing.T) {
+	var stderr bytes.Buffer
+	accuracy, began := 0.875, time.Now()
+	j := &job{
+		screen: newScreen(io.Discard, &stderr, false), epochs: newEpochState(began), startedAt: began,
+		result: Result{JobID: "j", Ended: began.Add(45 * time.Second), Accuracy: &accuracy},
+	}
+	j.epochs.lastAt = j.result.Ended
+	j.summarize()
+	const want = "the run took 45 s; accuracy 0.8750: courier receipt j\n"
+	if got := stderr.String(); !strings.HasSuffix(got, want) {
+		t.Errorf("summary = %q, want %q at its end", got, want)
+	}
+}
