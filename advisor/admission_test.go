@@ -24,9 +24,8 @@ func startWithPolicy(t testing.TB, policy string) (b *bus.Bus, stop func()) {
 	promote(t, b)
 	_, stop = startWith(t, server.Connect(t), Options{Policy: Policy{Admission: policy}}, nil)
 	_, _ = startWith(t, server.Connect(t), Options{Policy: Policy{Admission: policy}}, nil)
-	q := manyEpochs("", 100*time.Minute)
 	for range 20 { // both advisors must have loaded the regressors
-		awaitRegressors(t, b, q)
+		awaitRegressors(t, b)
 	}
 	return b, stop
 }

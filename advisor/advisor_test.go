@@ -186,11 +186,19 @@ func promoteFitted(t testing.TB, b *bus.Bus, fit advisortest.Fitting) {
 }
 
 // awaitRegressors waits until an advisor answers a request with all regressors.
-func awaitRegressors(t testing.TB, b *bus.Bus, q schemas.JobRequest) {
+func awaitRegressors(t testing.TB, b *bus.Bus) {
 	t.Helper()
 	await(t, "all regressors", func() bool {
-		return len(predict(t, b, q).Regressors) == len(schemas.Targets())
+		return len(predict(t, b, advisortest.Request()).Regressors) == len(schemas.Targets())
 	})
+}
+
+// startFitted starts an advisor with the regressors of the fixture.
+func startFitted(t testing.TB, b *bus.Bus) {
+	t.Helper()
+	start(t, b)
+	promote(t, b)
+	awaitRegressors(t, b)
 }
 
 func predict(t testing.TB, b *bus.Bus, q schemas.JobRequest) schemas.Advice {
@@ -204,13 +212,11 @@ func predict(t testing.TB, b *bus.Bus, q schemas.JobRequest) schemas.Advice {
 
 func TestAdvisor_RepredictsRunningJobs(t *testing.T) {
 	b := bustest.New(t)
-	start(t, b)
-	promote(t, b)
+	startFitted(t, b)
 	q := schemas.JobRequest{ // the SLO exceeds any duration of the test
 		JobID: "mlp-1", Model: advisortest.Model, CPUs: schemas.CPUs{2}, BatchSizes: []int{4, 16, 64},
 		Epochs: 10, SLO: schemas.Duration(time.Hour), Nodes: []string{"node-a"},
 	}
-	awaitRegressors(t, b, q)
 	if _, err := submit(t, b, q); err != nil {
 		t.Fatal(err)
 	}
@@ -267,11 +273,8 @@ func TestAdvisor_RepredictsRunningJobs(t *testing.T) {
 
 func TestAdvisor_RefusesADamagedRegressor(t *testing.T) {
 	b := bustest.New(t)
-	start(t, b)
-	promote(t, b)
-	q := schemas.JobRequest{Model: advisortest.Model, CPUs: schemas.CPUs{2}, BatchSizes: []int{16}, Epochs: 10}
-	awaitRegressors(t, b, q)
-	before := predict(t, b, q).Regressors
+	startFitted(t, b)
+	before := predict(t, b, advisortest.Request()).Regressors
 	champion, revision, err := b.Champion(within(t), schemas.TargetEpochTime)
 	if err != nil {
 		t.Fatal(err)
@@ -300,7 +303,7 @@ func TestAdvisor_RefusesADamagedRegressor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := predict(t, b, q).Regressors; fmt.Sprint(got) != fmt.Sprint(before) {
+	if got := predict(t, b, advisortest.Request()).Regressors; fmt.Sprint(got) != fmt.Sprint(before) {
 		t.Errorf("digests after a truncated regressor: %v, want %v", got, before)
 	}
 }
@@ -324,8 +327,7 @@ func TestAdvisor_WaitsForTheFilesOfARegressor(t *testing.T) {
 	if _, err := b.PutArtifact(within(t), file); err != nil {
 		t.Fatal(err)
 	}
-	q := schemas.JobRequest{Model: advisortest.Model, CPUs: schemas.CPUs{2}, BatchSizes: []int{16}, Epochs: 10}
-	awaitRegressors(t, b, q)
+	awaitRegressors(t, b)
 }
 
 func TestAdvisor_Cancel(t *testing.T) {

@@ -26,10 +26,7 @@ func benchAdvice(b *testing.B, jobs int) {
 	const epochs = 100_000
 	server := bustest.NewServer(b)
 	served, client := server.Connect(b), server.Connect(b)
-	start(b, served)
-	promote(b, served)
-	q := advisortest.Request()
-	awaitRegressors(b, client, q)
+	startFitted(b, served)
 	for n := range jobs {
 		e := advisortest.StartedEvent(fmt.Sprint("job-", n), 1)
 		e.Epochs, e.Nodes = epochs, []string{fmt.Sprint("node-", n/10)}

@@ -1,6 +1,7 @@
 package advisor
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -20,10 +21,8 @@ import (
 func BenchmarkRequests(b *testing.B) {
 	server := bustest.NewServer(b)
 	bus := server.Connect(b)
-	start(b, bus)
-	promote(b, bus)
+	startFitted(b, bus)
 	q := advisortest.Request()
-	awaitRegressors(b, bus, q)
 	nc, js := connect(b, server.URL())
 	if _, err := js.CreateStream(within(b), jetstream.StreamConfig{
 		Name:     "PLAIN",
@@ -31,20 +30,12 @@ func BenchmarkRequests(b *testing.B) {
 	}); err != nil {
 		b.Fatal(err)
 	}
-	serve := func(subject string, handle nats.MsgHandler) {
-		if _, err := nc.Subscribe(subject, handle); err != nil {
-			b.Fatal(err)
-		}
-	}
-	serve("plain.echo", func(m *nats.Msg) { _ = m.Respond(m.Data) })
-	serve("plain.keep", func(m *nats.Msg) {
+	serve(b, nc, "plain.echo", func(m *nats.Msg) { _ = m.Respond(m.Data) })
+	serve(b, nc, "plain.keep", func(m *nats.Msg) {
 		if _, err := js.Publish(b.Context(), "plain.kept", m.Data); err == nil {
 			_ = m.Respond(m.Data)
 		}
 	})
-	if err := nc.Flush(); err != nil {
-		b.Fatal(err)
-	}
 	asker, _ := connect(b, server.URL())
 	data, err := schemas.Marshal(&q)
 	if err != nil {
@@ -73,4 +64,13 @@ func BenchmarkRequests(b *testing.B) {
 	}
 	b.ReportMetric(median(schemas.SubjectJobPredict)/median("plain.echo"), "predict/echo")
 	b.ReportMetric(median(schemas.SubjectJobSubmit)/median("plain.keep"), "submit/keep")
+}
+
+// serve answers requests on a subject.
+func serve(b *testing.B, nc *nats.Conn, subject string, handle nats.MsgHandler) {
+	b.Helper()
+	_, err := nc.Subscribe(subject, handle)
+	if err = errors.Join(err, nc.Flush()); err != nil {
+		b.Fatal(err)
+	}
 }

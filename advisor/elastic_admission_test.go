@@ -276,7 +276,7 @@ func TestAdvisor_AdvisesMovesOfCPUs(t *testing.T) {
 			startWith(t, server.Connect(t), Options{Policy: Policy{MoveCPUs: test.moves}}, nil)
 			q := manyEpochs("a", 1000*time.Second)
 			q.CPUs, q.Elastic = schemas.CPUs{1, 2}, true
-			awaitRegressors(t, b, q)
+			awaitRegressors(t, b)
 			if _, err := submit(t, b, q); err != nil {
 				t.Fatal(err)
 			}

@@ -22,10 +22,8 @@ import (
 func startCrowd(b *testing.B, server *bustest.Server) *bus.Bus {
 	b.Helper()
 	bus := server.Connect(b)
-	promote(b, bus)
-	start(b, server.Connect(b))
+	startFitted(b, server.Connect(b))
 	q := advisortest.Request()
-	awaitRegressors(b, bus, q)
 	for n := range 1000 {
 		q.JobID, q.Nodes, q.SLO = fmt.Sprintf("job-%04d", n), []string{fmt.Sprintf("node-%02d",
 			n%100)}, schemas.Duration(time.Hour)
@@ -139,17 +137,10 @@ func BenchmarkUnderLoad(b *testing.B) {
 // job.predict, which shows the cost of transport.
 func BenchmarkThroughput(b *testing.B) {
 	server := bustest.NewServer(b)
-	bus := server.Connect(b)
-	promote(b, bus)
-	start(b, server.Connect(b))
+	startFitted(b, server.Connect(b))
 	q := advisortest.Request()
-	awaitRegressors(b, bus, q)
 	echo, _ := connect(b, server.URL())
-	if _, err := echo.Subscribe("plain.echo", func(m *nats.Msg) {
-		_ = m.Respond(m.Data)
-	}); err != nil {
-		b.Fatal(err)
-	}
+	serve(b, echo, "plain.echo", func(m *nats.Msg) { _ = m.Respond(m.Data) })
 	asker, _ := connect(b, server.URL())
 	data, err := schemas.Marshal(&q)
 	if err != nil {
@@ -159,14 +150,7 @@ func BenchmarkThroughput(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if _, err := echo.Subscribe("plain.same", func(m *nats.Msg) {
-		_ = m.Respond(answer.Data)
-	}); err != nil {
-		b.Fatal(err)
-	}
-	if err := echo.Flush(); err != nil {
-		b.Fatal(err)
-	}
+	serve(b, echo, "plain.same", func(m *nats.Msg) { _ = m.Respond(answer.Data) })
 	cpu := map[string]float64{}
 	rate := func(subject string, requests int) float64 {
 		begin, before := time.Now(), processorMicroseconds(b)

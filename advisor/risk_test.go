@@ -16,13 +16,11 @@ import (
 // predicted, the all-clear follows. Compared with the SLO, the duration of the test is negligible.
 func TestAdvisor_WarnsBeforeSLOIsLost(t *testing.T) {
 	b := bustest.New(t)
-	start(t, b)
-	promote(t, b)
+	startFitted(t, b)
 	q := manyEpochs("mlp-1", 950*time.Second)
 	q.BatchSizes = []int{16, 64}
-	awaitRegressors(t, b, q)
-	var advice schemas.Advice
-	if err := b.Request(within(t), schemas.SubjectJobSubmit, &q, &advice); err != nil {
+	advice, err := submit(t, b, q)
+	if err != nil {
 		t.Fatal(err)
 	}
 	if advice.Decision != schemas.MeetsSLO || advice.Chosen.BatchSize != 16 {
@@ -62,12 +60,10 @@ func TestAdvisor_WarnsBeforeSLOIsLost(t *testing.T) {
 // A job whose epoch does not end is warned of before its SLO is over, although no event arrives.
 func TestAdvisor_WarnsOfAnOverdueEpoch(t *testing.T) {
 	b := bustest.New(t)
-	start(t, b)
-	promote(t, b)
+	startFitted(t, b)
 	q := manyEpochs("mlp-1", 8500*time.Millisecond)
 	q.BatchSizes, q.Epochs = []int{16}, 10
-	awaitRegressors(t, b, q)
-	if err := b.Request(within(t), schemas.SubjectJobSubmit, &q, &schemas.Advice{}); err != nil {
+	if _, err := submit(t, b, q); err != nil {
 		t.Fatal(err)
 	}
 	publish(t, b, advisortest.StartedEvent("mlp-1", 1))

@@ -26,7 +26,7 @@ func TestAdvisor_CountsPromises(t *testing.T) {
 		SLO:        schemas.Duration(20 * time.Second),
 		Nodes:      []string{"node-a"},
 	}
-	awaitRegressors(t, b, q)
+	awaitRegressors(t, b)
 	for job, tell := range map[string]func(*schemas.Started, *schemas.Ended){
 		"kept":      func(*schemas.Started, *schemas.Ended) {},
 		"broken":    func(_ *schemas.Started, e *schemas.Ended) { e.Outcome = schemas.EventFailed },
