@@ -21,11 +21,12 @@ type modelRunner struct {
 	epochSeconds int
 
 	contact    runner.Contact
-	isAdmitted bool // the CPUs were granted
-	hasClaimed bool // the log has recorded its start
-	isSilent   bool // it was, for longer than schemas.Silence
-	isWaiting  bool // in the queue
-	computes   bool // the command runs
+	beatAt     time.Time // of the last heartbeat
+	isAdmitted bool      // the CPUs were granted
+	hasClaimed bool      // the log has recorded its start
+	isSilent   bool      // it was, for longer than schemas.Silence
+	isWaiting  bool      // in the queue
+	computes   bool      // the command runs
 	isDone     bool
 	setting    schemas.Setting
 	unsent     []schemas.Event // spooled
@@ -114,11 +115,8 @@ func (r *modelRunner) submit() *schemas.Advice {
 
 // awaitAdmission waits in the queue. It returns nil if the job is cancelled.
 func (r *modelRunner) awaitAdmission() *schemas.Advice {
-	for second := 0; ; second++ {
-		if second%10 == 0 {
-			r.beat()
-		}
-		if !r.wait() {
+	for {
+		if r.beat(); !r.wait() {
 			return nil
 		}
 		switch e := r.seen(schemas.EventAdmitted, schemas.EventCancelled).(type) {
@@ -143,9 +141,13 @@ func (r *modelRunner) stamp(id string) schemas.JobStamp {
 	return schemas.JobStamp{Stamp: schemas.Stamp{EventID: id, At: at}, JobID: r.request.JobID, Run: 1}
 }
 
-// beat sends a heartbeat in the background to all advisors that it reaches.
+// beat sends a heartbeat in the background to all advisors that it reaches, if one is due.
 func (r *modelRunner) beat() {
-	sentAt, alive := time.Now(), &schemas.Alive{JobStamp: r.stamp(r.request.JobID + "/1/alive/1")}
+	if time.Since(r.beatAt) < schemas.Heartbeat {
+		return
+	}
+	r.beatAt = time.Now()
+	sentAt, alive := r.beatAt, &schemas.Alive{JobStamp: r.stamp(r.request.JobID + "/1/alive/1")}
 	if r.isWaiting {
 		alive.Run = 0
 	}
@@ -167,7 +169,7 @@ func (r *modelRunner) beat() {
 				}
 			}()
 		}
-		if r.contact.Arrived(sentAt) > 0 {
+		if r.contact.Arrived(sentAt) > 0 && !r.isWaiting {
 			r.becomeSilent()
 		}
 	}()
@@ -236,10 +238,7 @@ func (r *modelRunner) train(advice *schemas.Advice) {
 	}
 	seconds, epochs := 0, uint32(0)
 	for epochs < r.setting.Epochs && r.computes && r.seen(schemas.EventCancelled) == nil {
-		if seconds%10 == 0 {
-			r.beat()
-		}
-		if !r.wait() {
+		if r.beat(); !r.wait() {
 			return
 		}
 		if seconds++; seconds%r.epochSeconds == 0 {
