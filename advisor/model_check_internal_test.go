@@ -2,6 +2,7 @@ package advisor
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"courier/advisor/cluster"
@@ -35,16 +36,23 @@ func (m *model) check() {
 		}
 	})
 	for _, id := range healthy {
-		for _, a := range m.advisors {
-			a.mu.RLock()
-			j := a.cluster.Job(id)
-			isRunning := j != nil && (j.State == schemas.StateRunning || j.State == schemas.StateCancelled)
-			a.mu.RUnlock()
-			if !isRunning {
-				m.locked(func() { m.violate("%s computes and sends heartbeats, but is lost", id) })
-			}
+		if m.lost[id]++; m.runsEverywhere(id) {
+			m.lost[id] = 0
+		}
+		if m.lost[id] > 2 { // an advisor may not have read its start yet
+			m.locked(func() { m.violate("%s computes and sends heartbeats, but is lost", id) })
 		}
 	}
+}
+
+// runsEverywhere reports whether all advisors count a job as running.
+func (m *model) runsEverywhere(id string) bool {
+	return !slices.ContainsFunc(m.advisors[:], func(a *modelAdvisor) bool {
+		a.mu.RLock()
+		defer a.mu.RUnlock()
+		j := a.cluster.Job(id)
+		return j == nil || j.State != schemas.StateRunning && j.State != schemas.StateCancelled
+	})
 }
 
 // checkHeld checks that no job is started twice, and no node is given away twice. A process that wakes up

@@ -163,6 +163,7 @@ type model struct {
 	offsets  [modelAdvisors]time.Duration // of the clocks of the advisors
 	overfull map[string]int               // seconds for which a node has been given away twice
 	idle     map[string]int               // seconds for which a job has waited for an idle node without any fault
+	lost     map[string]int               // seconds for which a job with heartbeats has not counted as running
 	quietAt  time.Time                    // when the last fault ends
 
 	advisors  [modelAdvisors]*modelAdvisor // replaced when one is started again
@@ -194,7 +195,7 @@ func runSchedule(t *testing.T, seed uint64, steps []step) (violation string) {
 	synctest.Test(t, func(*testing.T) {
 		m := &model{
 			modelLog: newModelLog(seed), open: map[string]int{}, answers: map[string]*schemas.Advice{},
-			overfull: map[string]int{}, idle: map[string]int{},
+			overfull: map[string]int{}, idle: map[string]int{}, lost: map[string]int{},
 		}
 		m.onStored = m.checkStored
 		for i := range modelNodes {

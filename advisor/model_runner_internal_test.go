@@ -9,8 +9,9 @@ import (
 	"courier/schemas"
 )
 
-// modelRunner runs one job as courier run does. It stops, wherever it is, when it is killed. It holds the
-// lock of the log except while it waits.
+// modelRunner runs one job as courier run does, but for one thing: a job that stops when it is lost does not
+// start either after a silence in the queue. It stops, wherever it is, when it is killed. It holds the lock of
+// the log except while it waits.
 type modelRunner struct {
 	m            *model
 	bus          *modelBus
@@ -169,7 +170,7 @@ func (r *modelRunner) beat() {
 				}
 			}()
 		}
-		if r.contact.Arrived(sentAt) > 0 && !r.isWaiting {
+		if r.contact.Arrived(sentAt) > 0 {
 			r.becomeSilent()
 		}
 	}()
