@@ -9,9 +9,8 @@ import (
 	"courier/schemas"
 )
 
-// modelRunner runs one job as courier run does, but for one thing: a job that stops when it is lost does not
-// start either after a silence in the queue. It stops, wherever it is, when it is killed. It holds the lock of
-// the log except while it waits.
+// modelRunner runs one job as courier run does, but does not start it if it reads the admission too late. It
+// stops, wherever it is, when it is killed. It holds the lock of the log except while it waits.
 type modelRunner struct {
 	m            *model
 	bus          *modelBus
@@ -114,6 +113,9 @@ func (r *modelRunner) submit() *schemas.Advice {
 	return nil
 }
 
+// lateAdmission is the age at which the CPUs of an admission may soon be given to another job.
+const lateAdmission = 50 * time.Second
+
 // awaitAdmission waits in the queue. It returns nil if the job is cancelled.
 func (r *modelRunner) awaitAdmission() *schemas.Advice {
 	for {
@@ -122,6 +124,9 @@ func (r *modelRunner) awaitAdmission() *schemas.Advice {
 		}
 		switch e := r.seen(schemas.EventAdmitted, schemas.EventCancelled).(type) {
 		case *schemas.JobAdmitted:
+			if time.Since(e.Advice.At) > lateAdmission {
+				return nil
+			}
 			return &e.Advice
 		case *schemas.Ended:
 			return nil
@@ -170,7 +175,7 @@ func (r *modelRunner) beat() {
 				}
 			}()
 		}
-		if r.contact.Arrived(sentAt) > 0 {
+		if r.contact.Arrived(sentAt) > 0 && !r.isWaiting {
 			r.becomeSilent()
 		}
 	}()
