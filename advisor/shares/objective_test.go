@@ -44,93 +44,80 @@ func (c *elasticCluster) moves(capacity int, objective string) (moves []string) 
 
 const week = 7 * 24 * time.Hour
 
+// lossJob is a running job that reports losses.
+type lossJob struct {
+	id      string
+	slo     time.Duration
+	cpus    uint32
+	losses  []float64     // nil: none
+	isMute  bool          // its epochs have no losses
+	silence time.Duration // after the last report
+}
+
+func (c *elasticCluster) runWithLosses(j *lossJob) {
+	c.run(j.id, j.slo, j.cpus)
+	c.losses(j.id, j.cpus, j.losses...)
+	for n := uint32(1); j.isMute && n <= 3; n++ {
+		e := advisortest.EpochEvent(j.id, 1, n)
+		e.At, e.DurationSeconds, e.CPUs, e.Epochs, e.Nodes = c.now, 1.5, j.cpus, 1000, []string{"node-a"}
+		c.apply(e)
+	}
+	c.now = c.now.Add(j.silence)
+}
+
 // With the objective quality, the third CPU goes to the job whose loss falls fastest.
 func TestPlan_MovesForTheQuality(t *testing.T) {
 	falling, flat := []float64{2, 1.6, 1.3, 1}, []float64{0.5, 0.5, 0.5, 0.5}
+	young := lossJob{id: "young", slo: week, cpus: 1, losses: falling}
 	for _, test := range []struct {
 		name string
-		run  func(c *elasticCluster)
+		jobs []lossJob
 		want []string
 	}{
 		{
 			"a growing job gets the free CPU",
-			func(c *elasticCluster) {
-				c.run("done", week, 1)
-				c.run("young", week, 1)
-				c.losses("done", 1, flat...)
-				c.losses("young", 1, falling...)
-			},
+			[]lossJob{{id: "done", slo: week, cpus: 1, losses: flat}, young},
 			[]string{"young left_over 1→2, growing"},
 		},
 		{
 			"a job that no longer grows gives it up",
-			func(c *elasticCluster) {
-				c.run("done", week, 2)
-				c.run("young", week, 1)
-				c.losses("done", 2, flat...)
-				c.losses("young", 1, falling...)
-			},
+			[]lossJob{{id: "done", slo: week, cpus: 2, losses: flat}, young},
 			[]string{"done lent 2→1, completing", "young left_over 1→2, growing"},
 		},
 		{
 			"unless its SLO needs it",
-			func(c *elasticCluster) {
-				c.run("done", 1250*time.Second, 2) // 1,500 s with one CPU
-				c.run("young", week, 1)
-				c.losses("done", 2, flat...)
-				c.losses("young", 1, falling...)
-			},
+			[]lossJob{{id: "done", slo: 1250 * time.Second, cpus: 2, losses: flat}, young}, // 1,500 s with one CPU
 			nil,
 		},
 		{
 			"jobs that grow as fast per CPU keep what they have",
-			func(c *elasticCluster) {
-				c.run("a", week, 2)
-				c.run("b", week, 1)
-				c.losses("a", 2, 2, 1.8, 1.6, 1)
-				c.losses("b", 1, falling...)
-			},
+			[]lossJob{{id: "a", slo: week, cpus: 2, losses: []float64{2, 1.8, 1.6, 1}}, young},
 			nil,
 		},
 		{
 			"a newcomer counts as the fastest",
-			func(c *elasticCluster) {
-				c.run("done", week, 2)
-				c.run("new", week, 1)
-				c.losses("done", 2, 2, 1.6, 1.6, 1.6)
+			[]lossJob{
+				{id: "done", slo: week, cpus: 2, losses: []float64{2, 1.6, 1.6, 1.6}},
+				{id: "new", slo: week, cpus: 1},
 			},
 			[]string{"done lent 2→1, completing", "new left_over 1→2, newcomer"},
 		},
 		{
 			"a silent job keeps its CPUs",
-			func(c *elasticCluster) {
-				c.run("silent", week, 2)
-				c.losses("silent", 2, flat...)
-				c.now = c.now.Add(time.Minute)
-				c.run("young", week, 1)
-				c.losses("young", 1, falling...)
-			},
+			[]lossJob{{id: "silent", slo: week, cpus: 2, losses: flat, silence: time.Minute}, young},
 			nil,
 		},
 		{
 			"a job without losses keeps its CPUs",
-			func(c *elasticCluster) {
-				c.run("mute", week, 2)
-				c.run("young", week, 1)
-				for n := range uint32(3) {
-					e := advisortest.EpochEvent("mute", 1, n+1)
-					e.At, e.DurationSeconds, e.CPUs, e.Epochs = c.now, 1.5, 2, 1000
-					e.Nodes = []string{"node-a"}
-					c.apply(e)
-				}
-				c.losses("young", 1, falling...)
-			},
+			[]lossJob{{id: "mute", slo: week, cpus: 2, isMute: true}, young},
 			nil,
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := newElasticCluster(t)
-			test.run(c)
+			for i := range test.jobs {
+				c.runWithLosses(&test.jobs[i])
+			}
 			if diff := cmp.Diff(test.want, c.moves(3, shares.ObjectiveQuality)); diff != "" {
 				t.Errorf("moves (-want +got):\n%s", diff)
 			}

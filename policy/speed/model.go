@@ -1,6 +1,7 @@
 package speed
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -35,6 +36,7 @@ var knees = [...]float64{1, 2, 3, 4, 6, 8, 12, 16}
 
 type kneeFit struct {
 	knee         float64
+	chi          float64 // sum of the squared errors, in standard deviations
 	probability  float64
 	coefficients Coefficients
 	covariance   matrix
@@ -71,22 +73,16 @@ func Learn(f Facts, seen []ShapeTime, prior *Prior, largest Shape) *Model {
 		prior = nil
 	}
 
-	lowest := math.Inf(1)
-	var errors []float64
 	for _, knee := range knees {
 		e := equations{facts: &m.facts, seen: seen, knee: knee}
-		fit, chi, ok := e.fit(prior)
-		if !ok {
-			continue
+		if fit, ok := e.fit(prior); ok {
+			m.fits = append(m.fits, fit)
 		}
-		m.fits = append(m.fits, fit)
-		errors = append(errors, chi)
-		lowest = min(lowest, chi)
 	}
 	if len(m.fits) == 0 {
 		return nil
 	}
-	m.weigh(errors, lowest)
+	m.weigh()
 	if m.shapes >= trustedShapes {
 		m.front = newFront(m, largest)
 	}
@@ -98,9 +94,11 @@ const minProbability = 1e-5
 
 // weigh turns the errors of the fits into the probabilities of their knees, and drops the fits that
 // cannot change a decision.
-func (m *Model) weigh(errors []float64, lowest float64) {
+func (m *Model) weigh() {
+	byError := func(a, b kneeFit) int { return cmp.Compare(a.chi, b.chi) }
+	lowest := slices.MinFunc(m.fits, byError).chi
 	for i := range m.fits {
-		m.fits[i].probability *= math.Exp(-(errors[i] - lowest) / 2)
+		m.fits[i].probability *= math.Exp(-(m.fits[i].chi - lowest) / 2)
 	}
 	m.normalize()
 	m.fits = slices.DeleteFunc(m.fits, func(f kneeFit) bool { return f.probability < minProbability })
@@ -140,8 +138,8 @@ type equations struct {
 	knee  float64
 }
 
-// fit returns the coefficients and the sum of the squared errors, in standard deviations.
-func (e *equations) fit(prior *Prior) (fit kneeFit, chi float64, ok bool) {
+// fit returns the coefficients; false if the equations are singular.
+func (e *equations) fit(prior *Prior) (fit kneeFit, ok bool) {
 	fit = kneeFit{knee: e.knee, probability: prior.probability(e.knee)}
 	assumed := NoiseRatio * NoiseRatio
 	variance := assumed
@@ -155,22 +153,22 @@ func (e *equations) fit(prior *Prior) (fit kneeFit, chi float64, ok bool) {
 			rhs[i] += information * mean[i]
 		}
 		if fit.coefficients, ok = normal.nonNegative(rhs); !ok {
-			return fit, 0, false
+			return fit, false
 		}
 		if fit.covariance, ok = normal.inverse(); !ok {
-			return fit, 0, false
+			return fit, false
 		}
-		chi = 0
+		fit.chi = 0
 		for i := range mean {
 			distance := (fit.coefficients[i] - mean[i]) / deviation[i]
-			chi += distance * distance
+			fit.chi += distance * distance
 		}
 		squares, count := residuals(observed, &fit.coefficients), float64(len(observed))
 		// The noise is unknown: the likelihood is that of Student's t.
-		chi += (noisePrior + count) * math.Log1p(squares/(noisePrior*assumed))
+		fit.chi += (noisePrior + count) * math.Log1p(squares/(noisePrior*assumed))
 		variance = (noisePrior*assumed + squares) / (noisePrior + count)
 	}
-	return fit, chi, true
+	return fit, true
 }
 
 // observation is something that a job showed in a shape: the sum of the terms multiplied by their
@@ -201,7 +199,9 @@ func (e *equations) observations() []observation {
 		for term, seconds := range busy {
 			if seconds > 0 && t[term] > 0 {
 				scale := max(seconds, minResourceRatio*s.StepSeconds) / telemetry
-				all = append(all, observation{t.only(term), seconds, scale, weight[i]})
+				var only terms
+				only[term] = t[term]
+				all = append(all, observation{only, seconds, scale, weight[i]})
 			}
 		}
 	}
@@ -252,12 +252,6 @@ func (s *ShapeTime) alone() ShapeTime {
 		alone.TransferSeconds *= part
 	}
 	return alone
-}
-
-// only returns the terms without all but one.
-func (t terms) only(term int) (one terms) {
-	one[term] = t[term]
-	return one
 }
 
 // weights returns the number of reports of each shape, less for those before the latest.
