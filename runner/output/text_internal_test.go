@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/rogpeppe/go-internal/txtar"
 )
 
 // TestParser_ReadsCapturedOutput reads what training frameworks really printed.
@@ -121,23 +120,6 @@ func TestParser_ReportsThePrintedMetric(t *testing.T) {
 		if accuracy != c.accuracy || reports[0].Metric != c.want {
 			t.Errorf("%s: accuracy %g of %+v, want %g of %+v",
 				c.name, accuracy, reports[0].Metric, c.accuracy, c.want)
-		}
-	}
-}
-
-// testdata/programs.txtar has outputs, and their epochs behind the name.
-func TestParser_ReadsTextOfTrainingPrograms(t *testing.T) {
-	archive, err := txtar.ParseFile("testdata/programs.txtar")
-	if err != nil || len(archive.Files) == 0 {
-		t.Fatal("no outputs:", err)
-	}
-	for _, file := range archive.Files {
-		name, want, _ := strings.Cut(file.Name, ":")
-		want = strings.TrimSpace(want)
-		requested := 0
-		_, _ = fmt.Sscan(want[strings.LastIndexByte(want, ',')+1:], &requested)
-		if got := strings.Join(read(requested, string(file.Data), true), ", "); got != want {
-			t.Errorf("%s: got %s, want %s\n%s", name, got, want, file.Data)
 		}
 	}
 }
