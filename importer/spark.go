@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -132,7 +133,8 @@ func (a *application) event(e *sparkEvent) {
 		a.jobs[e.JobID] = &sparkJob{epoch: epochNamed(e.Properties), from: e.Submitted}
 	case "SparkListenerJobEnd":
 		if j := a.jobs[e.JobID]; j != nil {
-			j.until, j.succeeded = e.Completed, e.Completed > 0 && e.JobResult.Result == "JobSucceeded"
+			j.until = cmp.Or(e.Completed, -1) // 0: it has not ended
+			j.succeeded = e.JobResult.Result == "JobSucceeded"
 		}
 	}
 }
@@ -194,7 +196,7 @@ func (a *application) times() *Refusal {
 		case j.from < a.started:
 			return refuse(ReasonOrder, FieldStartedAt,
 				"job %d of Spark was submitted %d ms before its application started", id, a.started-j.from)
-		case j.until > 0 && j.until < j.from:
+		case j.until != 0 && j.until < j.from:
 			return refuse(ReasonOrder, FieldEndedAt,
 				"job %d of Spark ended %d ms before it was submitted", id, j.from-j.until)
 		case !j.succeeded:

@@ -58,34 +58,32 @@ func (p *pattern) Line(line []byte, at time.Time) []EpochReport {
 	if match == nil {
 		return nil
 	}
-	group := func(name string) string {
-		i := p.expression.SubexpIndex(name)
-		if i < 0 || match[2*i] < 0 {
-			return ""
+	values := map[string]float64{}
+	for i, name := range p.expression.SubexpNames() {
+		if name == "" || match[2*i] < 0 {
+			continue
 		}
-		text := string(line[match[2*i]:match[2*i+1]])
-		return strings.TrimRight(text, ".") // [\d.]+ also matches the end of a sentence
-	}
-	number := func(name string) float64 {
-		if v, err := strconv.ParseFloat(group(name), 64); err == nil {
-			return v
+		text := strings.TrimRight(string(line[match[2*i]:match[2*i+1]]), ".") // [\d.]+ matches the end of a sentence
+		if v, err := strconv.ParseFloat(text, 64); err == nil && v-v == 0 {
+			values[name] = v
 		}
-		return math.NaN()
 	}
 
-	epoch, err := strconv.ParseUint(group("epoch"), 10, 32)
-	if err != nil || epoch > schemas.MaxEpochs {
+	epoch, isTold := values["epoch"]
+	if !isTold || epoch < 0 || epoch > schemas.MaxEpochs || epoch != math.Trunc(epoch) {
 		return nil
 	}
 	r := EpochReport{
 		Epoch:     uint32(epoch),
 		At:        at,
-		Seconds:   validSeconds(number("seconds")),
-		Loss:      validLoss(number("loss")),
-		BatchSize: validCount(number("batch_size"), schemas.MaxBatchSize),
-		CPUs:      validCount(number("cpus"), schemas.MaxCPUs),
+		Seconds:   validSeconds(values["seconds"]),
+		BatchSize: validCount(values["batch_size"], schemas.MaxBatchSize),
+		CPUs:      validCount(values["cpus"], schemas.MaxCPUs),
 	}
-	if v := number("accuracy"); !math.IsNaN(v) {
+	if v, ok := values["loss"]; ok {
+		r.Loss = &v
+	}
+	if v, ok := values["accuracy"]; ok {
 		rest := line[match[2*p.expression.SubexpIndex("accuracy")+1]:]
 		r.Accuracy = validAccuracy(toRatio(v, line, rest))
 		r.Metric = metricOf("accuracy", v)
