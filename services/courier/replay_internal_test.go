@@ -125,7 +125,7 @@ func differs(t *testing.T, log *replay.Log) {
 			changed := *e
 			changed.Advice.Alternatives = append([]schemas.Alternative(nil),
 				e.Advice.Alternatives...)
-			changed.Advice.Alternatives[1].PredictedSeconds = &lied
+			changed.Advice.Alternatives[0].AccuracyLower = &lied // the first number, whatever else differs by then
 			log.Records[i].Event = &changed
 		}
 	}
@@ -135,9 +135,9 @@ func differs(t *testing.T, log *replay.Log) {
 	}
 	if v.Answers.Different != 1 || len(v.Differences) != 1 ||
 		v.Differences[0].EventID != "four/submitted" ||
-		v.Differences[0].Field != "alternatives[1].predicted_seconds" ||
+		v.Differences[0].Field != "alternatives[0].accuracy_lower" ||
 		string(v.Differences[0].Recorded) != "0.123456" {
-		t.Errorf("verify = %+v, want a change in alternatives[1].predicted_seconds of four/submitted",
+		t.Errorf("verify = %+v, want a change in alternatives[0].accuracy_lower of four/submitted",
 			v)
 	}
 
