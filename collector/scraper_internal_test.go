@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -244,7 +245,7 @@ func FuzzParseMetrics(f *testing.F) {
 func TestCollector_SurvivesAnOutageOfTheExporter(t *testing.T) {
 	isDown := make(chan bool, 1)
 	isDown <- true
-	log := newLogBuffer()
+	log := bustest.NewBuffer()
 	address := serveExporter(t, func(w http.ResponseWriter, _ *http.Request) {
 		down := <-isDown
 		isDown <- down
@@ -259,17 +260,17 @@ func TestCollector_SurvivesAnOutageOfTheExporter(t *testing.T) {
 		Node:            "scraped",
 		Interval:        minInterval,
 		NodeExporterURL: address,
-	}, log.logger(), nil)
+	}, slog.New(slog.NewTextHandler(log, nil)), nil)
 	if err != nil {
 		t.Skip("samples require Linux: ", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- c.Run(ctx) }()
-	log.await(t, "node counters unreadable")
+	log.Await(t, "node counters unreadable")
 	<-isDown
 	isDown <- false
-	log.await(t, "node counters readable again")
+	log.Await(t, "node counters readable again")
 	first := firstSample(t, b, "scraped")
 	if first.LoadAverage == nil || *first.LoadAverage != 1.5 || first.Cores != 1 ||
 		first.CPURatio != nil {

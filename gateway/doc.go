@@ -22,7 +22,7 @@
 // response contains it.
 //
 // Without Tokens every client may submit, cancel and change champions, but only under the host names
-// localhost, IP addresses and AllowedHosts: this prevents DNS rebinding by a page of another site.
+// localhost, IP addresses and AllowedHosts: this prevents DNS rebinding by the page of another site.
 // With Tokens a reader may query, a submitter may also submit and cancel their own jobs, and an admin
 // has all rights. The gateway sends requests in the name of the user, and never logs a token.
 // Requests of other origins (CORS) are never allowed, regardless of cookies. HTTPS is up to the

@@ -269,8 +269,8 @@ func (n *names) phase() string {
 	return ""
 }
 
-// steps returns the column by which the rows are the steps of one run, "" if there is none. Rows with
-// batch sizes of their own are runs.
+// steps returns the column that counts the steps of one run, "" if each row is an epoch or a run. Rows with
+// different batch sizes are runs.
 func (n *names) steps(found map[string]string) string {
 	if found[FieldEpoch] != "" || found[FieldRunID] != "" ||
 		len(slices.Compact(n.values(found[FieldBatchSize]))) > 1 {
@@ -287,7 +287,7 @@ func (n *names) steps(found map[string]string) string {
 	return ""
 }
 
-// areGrowing reports whether each of some texts is a larger number than the one before.
+// areGrowing reports whether each text is a number above the previous one.
 func areGrowing(texts []string) bool {
 	previous := math.Inf(-1)
 	for _, text := range texts {

@@ -195,16 +195,15 @@ func settle(v *View, jobs []guarded, capacity int) {
 	}
 }
 
-// yield takes units from the jobs that keep their deadline with fewer, until all jobs fit the capacity. A
-// policy that looks at one job after the other sees none that would gain by it.
+// yield takes units from jobs that keep their deadline with fewer units, until all jobs fit the capacity. A
+// policy plans each job at the present load of the node, at which no job may gain from the units.
 func yield(v *View, jobs []guarded, capacity int) {
 	for i := range jobs {
 		capacity -= jobs[i].move.Units
 	}
 	for i := range jobs {
 		j := &jobs[i]
-		most := min(j.Units, j.move.Units)
-		if capacity < 0 && !j.move.isShaped() && j.Floor < most && j.KeepsDeadline(v, j.Floor) {
+		if capacity < 0 && !j.move.isShaped() && j.Floor < j.move.Units && j.KeepsDeadline(v, j.Floor) {
 			capacity += j.move.Units - j.Floor
 			j.move.Units, j.move.Reason = j.Floor, ReasonYield
 		}

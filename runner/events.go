@@ -285,8 +285,8 @@ func (j *job) failureReason(code int, status string) string {
 	return status
 }
 
-// summarize says how a run ended, and compares it with the prediction at its start, as courier receipt
-// does, which has the details.
+// summarize prints how a run ended, and compares it with the prediction at its start. The details are in
+// courier receipt.
 func (j *job) summarize() {
 	if j.result.ExitCode != 0 || j.result.Cancelled || j.result.Ended.IsZero() {
 		return

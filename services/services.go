@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -58,11 +59,6 @@ func Run(ctx context.Context, log *slog.Logger, grace time.Duration, groups ...G
 		default:
 		}
 	}
-	type running struct {
-		cancel context.CancelFunc
-		wait   sync.WaitGroup
-		parts  []string
-	}
 	var all []*running
 	for _, g := range groups {
 		// The group is stopped in reverse order, not when ctx ends.
@@ -90,18 +86,9 @@ func Run(ctx context.Context, log *slog.Logger, grace time.Duration, groups ...G
 	}
 	grace = cmp.Or(grace, Grace)
 	deadline := time.After(grace)
-	for i := len(all) - 1; i >= 0; i-- {
-		all[i].cancel()
-		done := make(chan struct{})
-		go func() {
-			all[i].wait.Wait()
-			close(done)
-		}()
-		select {
-		case <-done:
-		case <-deadline:
-			return errors.Join(failure,
-				fmt.Errorf("%v did not stop within %s", all[i].parts, grace))
+	for _, r := range slices.Backward(all) {
+		if !r.stop(deadline) {
+			return errors.Join(failure, fmt.Errorf("%v did not stop within %s", r.parts, grace))
 		}
 	}
 	if failure == nil {
@@ -111,4 +98,28 @@ func Run(ctx context.Context, log *slog.Logger, grace time.Duration, groups ...G
 		}
 	}
 	return failure
+}
+
+// running is a group that was started.
+type running struct {
+	cancel context.CancelFunc
+	wait   sync.WaitGroup
+	parts  []string
+}
+
+// stop ends the context of the group and waits for its parts. It reports whether they ended by the
+// deadline.
+func (r *running) stop(deadline <-chan time.Time) bool {
+	r.cancel()
+	done := make(chan struct{})
+	go func() {
+		r.wait.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return true
+	case <-deadline:
+		return false
+	}
 }

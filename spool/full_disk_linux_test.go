@@ -2,9 +2,11 @@ package spool
 
 import (
 	"bytes"
+	"log/slog"
 	"os"
 	"testing"
 
+	"courier/bus/bustest"
 	"courier/schemas"
 
 	"github.com/google/go-cmp/cmp"
@@ -27,11 +29,11 @@ func mountTmpfs(t *testing.T, flags uintptr, size string) (dir string) {
 }
 
 func TestSampleQueue_LosesNothingOnAFullDisk(t *testing.T) {
-	log := newLogBuffer()
-	q := OpenSamples(mountTmpfs(t, 0, "16k"), log.logger())
+	log := bustest.NewBuffer()
+	q := OpenSamples(mountTmpfs(t, 0, "16k"), slog.New(slog.NewTextHandler(log, nil)))
 	defer q.Close()
 	fill(t, q, 1, 200) // about 250 bytes each
-	log.await(t, "no space left")
+	log.Await(t, "no space left")
 	got := q.Stats()
 	isSplit := len(q.memory) > 0 && len(q.memory) < 200 && got.Bytes > 0 && got.Bytes <= 16<<10
 	if got.Samples != 200 || !isSplit || got.WriteFailures == 0 {
@@ -50,10 +52,10 @@ func TestSampleQueue_LosesNothingOnAFullDisk(t *testing.T) {
 }
 
 func TestSampleQueue_UsesMemoryOnAReadOnlyDisk(t *testing.T) {
-	log := newLogBuffer()
-	q := OpenSamples(mountTmpfs(t, unix.MS_RDONLY, "16k"), log.logger())
+	log := bustest.NewBuffer()
+	q := OpenSamples(mountTmpfs(t, unix.MS_RDONLY, "16k"), slog.New(slog.NewTextHandler(log, nil)))
 	defer q.Close()
-	log.await(t, "read-only file system")
+	log.Await(t, "read-only file system")
 	fill(t, q, 1, 3)
 	if diff := cmp.Diff(numberRange(1, 3), drain(t, q)); diff != "" {
 		t.Errorf("published (-want +got):\n%s", diff)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"courier/bus/bustest"
 	"courier/schemas"
 
 	"github.com/google/go-cmp/cmp"
@@ -239,9 +240,9 @@ func TestSampleQueue_UsesMemoryWithoutADirectory(t *testing.T) {
 	defer owner.Close()
 	// The first directory cannot be created. Another queue uses the second one.
 	for _, dir := range []string{filepath.Join(blocked, "spool"), used} {
-		text := newLogBuffer()
-		q := OpenSamples(dir, text.logger())
-		text.await(t, "memory only")
+		text := bustest.NewBuffer()
+		q := OpenSamples(dir, slog.New(slog.NewTextHandler(text, nil)))
+		text.Await(t, "memory only")
 		fill(t, q, 1, 3)
 		if diff := cmp.Diff(numberRange(1, 3), drain(t, q)); diff != "" {
 			t.Errorf("published (-want +got):\n%s", diff)
@@ -257,37 +258,6 @@ const patience = 5 * time.Minute
 var quiet = slog.New(slog.DiscardHandler)
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-
-// logBuffer is a log that a test can wait on. Lines that do not fit are dropped.
-type logBuffer struct{ lines chan string }
-
-func newLogBuffer() *logBuffer { return &logBuffer{lines: make(chan string, 100)} }
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	select {
-	case l.lines <- string(p):
-	default:
-	}
-	return len(p), nil
-}
-
-func (l *logBuffer) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
-
-// await waits for a line that contains the text.
-func (l *logBuffer) await(t *testing.T, text string) {
-	t.Helper()
-	deadline := time.After(patience)
-	for {
-		select {
-		case line := <-l.lines:
-			if strings.Contains(line, text) {
-				return
-			}
-		case <-deadline:
-			t.Fatalf("the log does not contain %q", text)
-		}
-	}
-}
 
 func must(t testing.TB, err error) {
 	t.Helper()

@@ -125,12 +125,7 @@ func TestReplicas_MissThePositionsOfALostServer(t *testing.T) {
 	t.Parallel()
 	servers, b := cluster.StartReplicated(t, 3, 1), bustest.New(t)
 	c := openCluster(t, b, servers)
-	stop := run(t, c)
-	replicas := openLocals(t, servers, c)
-	last := publishJobs(t, b, "before-")
-	for _, d := range replicas {
-		awaitSequences(t, d, last)
-	}
+	replicas, stop := runReplicas(t, b, servers, c)
 	for _, d := range replicas[1:] {
 		must(t, d.Exec(t.Context(), "SYSTEM STOP FETCHES log_position"))
 	}
@@ -155,17 +150,11 @@ func TestReplicas_ContinueAnInsertOfALostServer(t *testing.T) {
 	t.Parallel()
 	servers, b := cluster.StartReplicated(t, 3, 1), bustest.New(t)
 	c := openClusterAtSecond(t, b, servers)
-	stop := run(t, c)
-	replicas := openLocals(t, servers, c)
-	last := publishJobs(t, b, "before-")
-	for _, d := range replicas {
-		awaitSequences(t, d, last)
-	}
-
+	replicas, stop := runReplicas(t, b, servers, c)
 	for _, d := range replicas[1:] {
 		must(t, d.Exec(t.Context(), "SYSTEM STOP FETCHES job_run"))
 	}
-	last = publishJobs(t, b, "alone-")
+	last := publishJobs(t, b, "alone-")
 	const unfetched = "SELECT count() AS n FROM system.replication_queue " +
 		"WHERE table = 'job_run' AND type = 'GET_PART'"
 	await(t, "a part that only one server has", func() bool {
@@ -192,6 +181,20 @@ func TestReplicas_ContinueAnInsertOfALostServer(t *testing.T) {
 		return r.Different == 0
 	})
 	verifyCluster(t, b, c) // on the first server
+}
+
+// runReplicas runs a store until each replica has some jobs.
+func runReplicas(
+	t *testing.T, b *bus.Bus, servers *cluster.Servers, c *store.Cluster,
+) (replicas []*store.Database, stop func()) {
+	t.Helper()
+	stop = run(t, c)
+	replicas = openLocals(t, servers, c)
+	last := publishJobs(t, b, "before-")
+	for _, d := range replicas {
+		awaitSequences(t, d, last)
+	}
+	return replicas, stop
 }
 
 // openLocals opens the tables of each server itself.

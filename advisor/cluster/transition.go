@@ -120,8 +120,8 @@ func (c *Cluster) end(e *schemas.Ended, sequence uint64, storedAt time.Time) *Jo
 	return j
 }
 
-// mayStopEarly reports whether a job may end with fewer epochs: its answer says so, or it has reached
-// its target accuracy. Of a job that was not submitted, earlier jobs of the model say it.
+// mayStopEarly reports whether a job may end with fewer epochs: its answer allows that, or it has
+// reached its target accuracy. For a job that was not submitted, earlier jobs of the model decide.
 func (c *Cluster) mayStopEarly(j *Job, e *schemas.Ended) bool {
 	if q := j.Request; q != nil {
 		accuracy := j.Accuracy

@@ -14,7 +14,8 @@ type unaffected struct {
 	probabilities []float64 // NaN if there is no SLO, or if it is unknown
 }
 
-// withoutJob forecasts the co-located jobs without the job of the question, and without their loans to it.
+// withoutJob forecasts the co-located jobs without the job of the question, with the CPUs that
+// they would lend to it.
 func (p *problem) withoutJob() unaffected {
 	if p.before != nil {
 		q := *p.Question

@@ -135,7 +135,7 @@ func (p *problem) forecast(v variant) forecast {
 	case m != nil:
 		j.setProgress(m, p.startup)
 		if v.batch != m.Setting.BatchSize || v.cpus != m.Setting.CPUs {
-			j.spent, j.block = 0, 0 // how much of the epoch that is remains unknown
+			j.spent, j.block = 0, 0 // it is unknown which share of the epoch is done
 		}
 	}
 	return p.sim.run(&j)

@@ -28,7 +28,7 @@ type Question struct {
 	// notGranted are numbers of CPUs that cannot be chosen. The answer lists them last.
 	notGranted []int
 
-	// before are Others with the CPUs that they hold before they lend some; nil if none lends.
+	// before are Others with the CPUs that they hold before a loan; nil if the question assumes no loans.
 	before []Member
 }
 

@@ -45,7 +45,7 @@ func (s *Shape) IsWithin(largest *Shape) bool {
 		s.Servers <= largest.Servers && s.ServerCores <= largest.ServerCores
 }
 
-// Facts are what is known about a job before it runs.
+// Facts are the properties of a job that are known before it runs.
 type Facts struct {
 	Architecture     Architecture
 	Model            string

@@ -221,8 +221,8 @@ func TestTime_OtherModelsHaveBoundedInfluence(t *testing.T) {
 	}
 }
 
-// The promise of an imported model that nobody runs stays as it was, while other models run for hours, and
-// become slower with each run.
+// The probability of an imported model that nobody runs does not change while other models run and become
+// slower.
 func TestTime_StaysWhileOtherModelsRun(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 13))
 	c := configurationOf("m", 32, "x")

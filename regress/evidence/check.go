@@ -40,7 +40,7 @@ func arePositive(values ...float64) bool {
 	return !slices.ContainsFunc(values, func(x float64) bool { return !(x > 0) || x > 1e6 })
 }
 
-// rises reports whether each value is above the one before.
+// rises reports whether each value is above the previous one.
 func rises[T cmp.Ordered](values []T) bool {
 	for i := range values[min(1, len(values)):] {
 		if values[i+1] <= values[i] {

@@ -13,6 +13,7 @@ import (
 	"courier/explore"
 	"courier/runner"
 	"courier/runner/mlflow"
+	"courier/schemas"
 	"courier/services"
 )
 
@@ -43,16 +44,10 @@ func (c *runCommand) Run(w *environment) error {
 	if len(command) == 0 {
 		return errors.New("no command: courier run --epochs N -- COMMAND --batch-size {batch}")
 	}
-	c.Model = cmp.Or(c.Model, explore.ModelOf(command))
-	if len(c.CPUs) == 0 {
-		c.CPUs = []int{1}
-	}
-	request := c.request()
-	request.User = c.asker(request.User)
 	var connection atomic.Pointer[bus.Bus] // It may be set after the job has ended.
 	o := runner.Options{
 		Observer:       collector.NewObserver(w.log),
-		Request:        request,
+		Request:        c.requestFor(command),
 		Node:           node,
 		Command:        command,
 		EpochPattern:   c.EpochPattern,
@@ -98,13 +93,25 @@ func (c *runCommand) Run(w *environment) error {
 	return nil
 }
 
+// requestFor returns the request of a command. Its model is the script and it has one CPU by default.
+func (c *runCommand) requestFor(command []string) schemas.JobRequest {
+	q := c.request()
+	q.Model = cmp.Or(q.Model, explore.ModelOf(command))
+	if len(q.CPUs) == 0 {
+		q.CPUs = schemas.CPUs{1}
+	}
+	q.User = c.asker(q.User)
+	return q
+}
+
 // track creates a run in MLflow, if that is wanted. A server that is not reachable does not keep the
 // job from running.
 func (c *runCommand) track(w *environment, o *runner.Options) *mlflow.TrackedRun {
 	if c.MLflowURI == "" {
 		return nil
 	}
-	r, err := mlflow.Start(w.ctx, c.MLflowURI, cmp.Or(w.getenv("MLFLOW_EXPERIMENT_NAME"), "Default"), c.Model, w.log)
+	experiment := cmp.Or(w.getenv("MLFLOW_EXPERIMENT_NAME"), "Default")
+	r, err := mlflow.Start(w.ctx, c.MLflowURI, experiment, o.Request.Model, w.log)
 	if err != nil {
 		fmt.Fprintln(w.stderr, "courier: the job runs without tags in MLflow:", err)
 		return nil

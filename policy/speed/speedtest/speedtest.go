@@ -3,7 +3,7 @@ package speedtest
 
 import "courier/policy/speed"
 
-// Facts are what is known about the training before it runs.
+// Facts are the properties of the training that are known before it runs.
 var Facts = speed.Facts{
 	Architecture: speed.ParameterServer, SamplesPerWorker: 64, ModelBytes: 60e6, BytesPerSecond: 300e6,
 }
