@@ -14,7 +14,7 @@ import (
 // needsCgroups skips the test unless a command can be started in its own cgroup.
 func needsCgroups(t *testing.T) {
 	t.Helper()
-	c, err := usage.NewCgroup("test-permission")
+	c, err := usage.NewCgroup("test-permission", false)
 	if err != nil {
 		t.Skip("cgroups are not permitted: ", err)
 	}

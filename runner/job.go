@@ -277,11 +277,8 @@ func (j *job) createCgroup() {
 	if j.o.NoCgroup {
 		return
 	}
-	create := usage.NewCgroup
-	if j.isElastic() && (j.o.Resize == ResizeWeight || j.o.Resize == ResizeCap) {
-		create = usage.NewSharingCgroup
-	}
-	c, err := create(fmt.Sprintf("%s-%d", j.result.JobID, j.result.Run))
+	sharesCPUs := j.isElastic() && (j.o.Resize == ResizeWeight || j.o.Resize == ResizeCap)
+	c, err := usage.NewCgroup(fmt.Sprintf("%s-%d", j.result.JobID, j.result.Run), sharesCPUs)
 	if err != nil {
 		j.log.Debug("no cgroup created for the job", "reason", err)
 		j.cgroupErr = err

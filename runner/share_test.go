@@ -11,28 +11,19 @@ import (
 
 	"courier/bus"
 	"courier/runner"
-	"courier/runner/usage"
 	"courier/schemas"
 
 	"github.com/google/go-cmp/cmp"
 )
 
-// elasticID is the job of elastic runs. Other test programs have cgroups on this machine, too.
+// elasticID is the job of elastic runs. Other test programs run on this machine, too.
 var elasticID = "elastic-" + strconv.Itoa(os.Getpid())
 
-// startElastic starts a run that holds the first of two numbers of CPUs. It skips the test where cgroups are not
-// permitted.
-func startElastic(t *testing.T, resize string, cpus ...int) *adaptiveRun {
-	t.Helper()
-	c, err := usage.NewSharingCgroup("probe-" + strings.ToLower(t.Name()))
-	if err != nil {
-		t.Skip("sharing of processors is not permitted here: ", err)
-	}
-	if err := c.Remove(); err != nil {
-		t.Fatal(err)
-	}
+// startInDocker starts an elastic run whose container holds the first of two numbers of CPUs.
+func startInDocker(t *testing.T, resize string, cpus ...int) *adaptiveRun {
 	return startRun(t, elasticID, trainingCommand("control", "10"), func(o *runner.Options) {
 		o.Request.CPUs, o.Request.Elastic, o.Resize = cpus, true, resize
+		o.Container = "train"
 	})
 }
 
@@ -92,86 +83,64 @@ func (a *adaptiveRun) cpus(n int) (all []uint32) {
 	return all
 }
 
-// shareOf returns the content of a file of the CPU controller of the run's cgroup.
-func shareOf(t *testing.T, v1, v2 string) string {
-	t.Helper()
-	for _, pattern := range []string{
-		"/sys/fs/cgroup/cpu*/courier-run-" + elasticID + "-*/" + v1,
-		"/sys/fs/cgroup/courier-run-" + elasticID + "-*/" + v2,
-		"/sys/fs/cgroup/*/*/courier-run-" + elasticID + "-*/" + v2,
-	} {
-		paths, err := filepath.Glob(pattern)
-		if err != nil || len(paths) == 0 {
-			continue
-		}
-		text, err := os.ReadFile(paths[0])
-		if err != nil {
-			t.Fatal(err)
-		}
-		return strings.TrimSpace(string(text))
-	}
-	t.Fatal("the run has no cgroup with a CPU controller")
-	return ""
-}
-
-// The epochs of the training take 8 / batch size seconds with every number of CPUs, so that a
-// predicted gain never comes: the move is undone.
+// Docker gets a weight, and with docker-cap an upper limit. The epochs of the training take 8 / batch size
+// seconds with every number of CPUs, so that a predicted gain never comes: the move is undone.
 func TestRun_UndoesMoreCPUsThatDoNotHelp(t *testing.T) {
-	a := startElastic(t, runner.ResizeCap, 1, 2)
+	calls := standInDocker(t, "none")
+	a := startInDocker(t, runner.ResizeDockerCap, 1, 2)
 	a.runEpochs(1, 2)
-	if got := shareOf(t, "cpu.cfs_quota_us", "cpu.max"); !strings.HasPrefix(got, "100000") {
-		t.Errorf("limit at the start = %q, want one CPU", got)
-	}
 	a.adviseTwoCPUs(1)
 	a.runEpochs(2, 3)
 	a.stderr.Await(t, "running with 2 CPUs")
-	if got := shareOf(t, "cpu.cfs_quota_us", "cpu.max"); !strings.HasPrefix(got, "200000") {
-		t.Errorf("limit with the move = %q, want two CPUs", got)
-	}
 	a.runEpochs(3, 6)
 	a.stderr.Await(t, "running with 1 CPU\n")
 	a.runEpochs(6, 7)
 	a.end([]uint32{1, 1, 2, 2, 2, 1, 1, 1, 1, 1}, []string{
-		"at_risk cpus applied 1→2 by cap from 3, 0 measured",
-		"at_risk cpus carried_out 1→2 by cap from 3, 1 measured",
-		"at_risk cpus undone 1→2 by cap from 3, 3 measured",
-		" cpus applied 2→1 by cap from 6, 0 measured",
+		"at_risk cpus applied 1→2 by docker from 3, 0 measured",
+		"at_risk cpus carried_out 1→2 by docker from 3, 1 measured",
+		"at_risk cpus undone 1→2 by docker from 3, 3 measured",
+		" cpus applied 2→1 by docker from 6, 0 measured",
 	})
+	const one = "update --cpu-shares 1024 --cpus 1 train"
+	want := []string{one, "update --cpu-shares 2048 --cpus 2 train", one}
+	if diff := cmp.Diff(want, calls()); diff != "" {
+		t.Errorf("calls of docker (-want +got):\n%s", diff)
+	}
 }
 
 // A job that lends a CPU expects no gain, so the move is kept. The log has the change before the first
 // epoch with it ends, because other jobs wait for the CPU.
 func TestRun_KeepsALentCPU(t *testing.T) {
-	a := startElastic(t, runner.ResizeWeight, 2, 1)
+	calls := standInDocker(t, "none")
+	a := startInDocker(t, runner.ResizeDocker, 2, 1)
 	a.runEpochs(1, 2)
-	if got := shareOf(t, "cpu.shares", "cpu.weight"); got != "2048" && got != "200" {
-		t.Errorf("weight at the start = %q, want that of two CPUs", got)
-	}
 	a.adviseCPUs(1, 2, 1, false, "changing the number of CPUs from 2 to 1 at the next epoch")
 	a.runEpochs(2, 3)
 	a.stderr.Await(t, "running with 1 CPU")
-	applied := []string{"at_risk cpus applied 2→1 by weight from 3, 0 measured"}
+	applied := []string{"at_risk cpus applied 2→1 by docker from 3, 0 measured"}
 	if diff := cmp.Diff(applied, a.moves(1)); diff != "" {
 		t.Errorf("moves before the third epoch ends (-want +got):\n%s", diff)
 	}
 	a.runEpochs(3, 7)
-	if got := shareOf(t, "cpu.shares", "cpu.weight"); got != "1024" && got != "100" {
-		t.Errorf("weight after the move = %q, want that of one CPU", got)
-	}
 	a.end([]uint32{2, 2, 1, 1, 1, 1, 1, 1, 1, 1}, append(applied,
-		"at_risk cpus carried_out 2→1 by weight from 3, 1 measured",
-		"at_risk cpus kept 2→1 by weight from 3, 3 measured",
+		"at_risk cpus carried_out 2→1 by docker from 3, 1 measured",
+		"at_risk cpus kept 2→1 by docker from 3, 3 measured",
 	))
+	want := []string{"update --cpu-shares 2048 train", "update --cpu-shares 1024 train"}
+	if diff := cmp.Diff(want, calls()); diff != "" {
+		t.Errorf("calls of docker (-want +got):\n%s", diff)
+	}
 }
 
 func TestRun_OnlyReportsADryRun(t *testing.T) {
-	a := startElastic(t, runner.ResizeWeight, 1, 2)
+	standInDocker(t, "none")
+	a := startInDocker(t, runner.ResizeDocker, 1, 2)
 	a.runEpochs(1, 2)
 	a.adviseCPUs(1, 1, 2, true, "1 CPU would be changed to 2 CPUs, but moves are not turned on")
 	a.runEpochs(2, 6)
 	a.end([]uint32{1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, []string{
-		"at_risk cpus dry_run 1→2 by weight from 0, 0 measured",
-		"at_risk cpus dry_run 1→2 by weight from 0, 3 measured",
+		"at_risk cpus dry_run 1→2 by docker from 0, 0 measured",
+		"at_risk cpus dry_run 1→2 by docker from 0, 3 measured",
 	})
 }
 
@@ -196,45 +165,10 @@ func standInDocker(t *testing.T, refused string) (calls func() []string) {
 	}
 }
 
-// startInDocker starts an elastic run whose container holds the first of two numbers of CPUs.
-func startInDocker(t *testing.T, resize string) *adaptiveRun {
-	return startRun(t, elasticID, trainingCommand("control", "10"), func(o *runner.Options) {
-		o.Request.CPUs, o.Request.Elastic, o.Resize = []int{1, 2}, true, resize
-		o.Container = "train"
-	})
-}
-
-// Docker gets a weight, and with docker-cap an upper limit.
-func TestRun_UpdatesTheContainer(t *testing.T) {
-	for resize, want := range map[string][]string{
-		runner.ResizeDocker: {"update --cpu-shares 1024 train", "update --cpu-shares 2048 train"},
-		runner.ResizeDockerCap: {
-			"update --cpu-shares 1024 --cpus 1 train", "update --cpu-shares 2048 --cpus 2 train",
-		},
-	} {
-		t.Run(resize, func(t *testing.T) {
-			calls := standInDocker(t, "none")
-			a := startInDocker(t, resize)
-			a.runEpochs(1, 2)
-			a.adviseTwoCPUs(1)
-			a.runEpochs(2, 3)
-			a.stderr.Await(t, "running with 2 CPUs")
-			if diff := cmp.Diff(want, calls()); diff != "" {
-				t.Errorf("calls of docker (-want +got):\n%s", diff)
-			}
-			applied := []string{"at_risk cpus applied 1→2 by docker from 3, 0 measured"}
-			if diff := cmp.Diff(applied, a.moves(1)); diff != "" {
-				t.Errorf("moves (-want +got):\n%s", diff)
-			}
-			a.close()
-		})
-	}
-}
-
 // A refused update is reported once, and not tried again although the advice stays.
 func TestRun_BarsCPUsThatDockerRefuses(t *testing.T) {
 	calls := standInDocker(t, "*2048*")
-	a := startInDocker(t, runner.ResizeDocker)
+	a := startInDocker(t, runner.ResizeDocker, 1, 2)
 	a.runEpochs(1, 2)
 	a.adviseTwoCPUs(1)
 	a.runEpochs(2, 3)

@@ -6,80 +6,46 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// Cgroup is a cgroup that was created for one job, below the cgroup of this process. One that
-// NewCgroup returns only accounts. If a controller that shares processors or disks were enabled, a
+// Cgroup is a cgroup (v2) that was created for one job, below the cgroup of this process. Unless it shares
+// the processors, it only accounts. If a controller that shares processors or disks were enabled, a
 // job in its own cgroup would get a different share than one in the cgroup of this process.
 //
 // The methods of a nil Cgroup do nothing, and start commands in the cgroup of this process.
-type Cgroup struct {
-	unified string // directory in v2, which accounts; empty: none
-	v1      string // directory of the CPU controller of v1; empty: that of v2 shares the processors
-}
+type Cgroup struct{ path string }
 
-// NewCgroup creates a cgroup. The error explains why that is not permitted.
-func NewCgroup(name string) (*Cgroup, error) {
-	c := &Cgroup{}
-	if err := c.createUnified(name, false); err != nil {
+// NewCgroup creates a cgroup. With sharesCPUs it can also share the processors, see SetCPUs. The error
+// explains why that is not permitted.
+func NewCgroup(name string, sharesCPUs bool) (*Cgroup, error) {
+	path, err := createCgroup(name, sharesCPUs)
+	if err != nil {
 		return nil, fmt.Errorf("create a cgroup: %w", err)
 	}
-	return c, nil
+	return &Cgroup{path}, nil
 }
 
-// NewSharingCgroup creates a cgroup that can also share the processors, see SetCPUs. The error
-// explains why that is not permitted.
-func NewSharingCgroup(name string) (*Cgroup, error) {
-	c := &Cgroup{}
-	parent := dirOf(membershipsOf("self"), mountedCgroups(), cpuController)
-	err := c.createUnified(name, parent == "")
-	if parent != "" { // v2 only accounts, which the process tree does, too
-		if err = checkV1(); err == nil {
-			c.v1, err = create(parent, name)
-		}
-	}
-	if err == nil {
-		_, _, err = c.cpuControl()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("create a cgroup: %w", errors.Join(err, c.Remove()))
-	}
-	return c, nil
-}
-
-// createUnified creates the cgroup of v2.
-func (c *Cgroup) createUnified(name string, sharesCPUs bool) (err error) {
-	parent := dirOf(membershipsOf("self"), mountedCgroups(), unified)
+func createCgroup(name string, sharesCPUs bool) (path string, err error) {
+	parent := cgroupOf("self")
 	if parent == "" {
-		return errNotPermitted
+		return "", errors.New("this system has no cgroup v2, or it is not mounted here")
 	}
 	if sharesCPUs {
 		if parent, err = shareProcessors(systemFiles{}, parent, os.Getpid()); err != nil {
-			return err
+			return "", err
 		}
 	}
-	if err = checkControllers(parent, sharesCPUs); err == nil {
-		c.unified, err = create(parent, name)
-	}
-	return err
-}
-
-// create creates a cgroup below its parent.
-func create(parent, name string) (string, error) {
-	removeStale(parent)
-	dir := filepath.Join(parent, namePrefix+name)
-	if err := os.Mkdir(dir, 0o755); err != nil {
+	if err := checkControllers(parent, sharesCPUs); err != nil {
 		return "", err
 	}
-	return dir, nil
+	removeStale(parent)
+	path = filepath.Join(parent, namePrefix+name)
+	return path, os.Mkdir(path, 0o755)
 }
-
-var errNotPermitted = errors.New("no cgroup hierarchy permits it")
 
 // namePrefix is the prefix of the names of created cgroups.
 const namePrefix = "courier-run-"
@@ -103,7 +69,7 @@ func removeStale(parent string) {
 	}
 }
 
-// checkControllers returns an error if a cgroup of v2 below the directory would change how its processes
+// checkControllers returns an error if a cgroup below the directory would change how its processes
 // run, except that it may share the processors if that is wanted.
 func checkControllers(dir string, sharesCPUs bool) error {
 	enabled, err := os.ReadFile(filepath.Join(dir, "cgroup.subtree_control"))
@@ -119,71 +85,35 @@ func checkControllers(dir string, sharesCPUs bool) error {
 	return nil
 }
 
-// checkV1 returns an error if the CPU controller of v1 is mounted with others that would change how the
-// processes run.
-func checkV1() error {
-	for _, m := range membershipsOf("self") {
-		if !has(m.controllers, cpuController) {
-			continue
-		}
-		for _, c := range m.controllers {
-			if c != cpuController && c != "cpuacct" {
-				return fmt.Errorf("controller %s is mounted with %s", c, cpuController)
-			}
-		}
-	}
-	return nil
-}
-
-// dir returns the directory of the cgroup that accounts; empty: none.
+// dir returns the directory of the cgroup; empty: none.
 func (c *Cgroup) dir() string {
 	if c == nil {
 		return ""
 	}
-	return c.unified
+	return c.path
 }
 
-// Start starts a command in the cgroup. All its children are in the cgroup too: v2 takes the
-// cgroup as an argument of the start, and v1 uses the cgroup of the thread that starts. The caller has
-// locked its thread, which ends with its goroutine.
+// Start starts a command in the cgroup. All its children are in the cgroup too.
 func (c *Cgroup) Start(cmd *exec.Cmd) error {
 	if c == nil {
 		return cmd.Start()
 	}
-	if c.unified != "" {
-		f, err := os.Open(c.unified)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = f.Close() }() // only its descriptor was used
-		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(f.Fd())
+	f, err := os.Open(c.path)
+	if err != nil {
+		return err
 	}
-	if c.v1 == "" {
-		return cmd.Start()
-	}
-
-	err := moveThread(c.v1)
-	if err == nil {
-		err = cmd.Start()
-	}
-	_ = moveThread(filepath.Dir(c.v1)) // otherwise the thread only waits for the command
-	return err
-}
-
-// moveThread moves the current thread to a cgroup of v1.
-func moveThread(dir string) error {
-	return writeFile(dir, cpuControlV1.threads, strconv.Itoa(unix.Gettid()))
+	defer func() { _ = f.Close() }() // only its descriptor was used
+	cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(f.Fd())
+	return cmd.Start()
 }
 
 // Remove removes the cgroup. It fails while the cgroup has processes.
-func (c *Cgroup) Remove() (err error) {
+func (c *Cgroup) Remove() error {
 	if c == nil {
 		return nil
 	}
-	for _, dir := range []string{c.unified, c.v1} { // the name of a missing one is not found
-		if e := unix.Rmdir(dir); e != nil && !errors.Is(e, unix.ENOENT) {
-			err = errors.Join(err, fmt.Errorf("remove cgroup %s: %w", dir, e))
-		}
+	if err := unix.Rmdir(c.path); err != nil && !errors.Is(err, unix.ENOENT) {
+		return fmt.Errorf("remove cgroup %s: %w", c.path, err)
 	}
-	return err
+	return nil
 }

@@ -14,10 +14,10 @@ import (
 	"testing"
 )
 
-// createCgroup creates a cgroup, or skips the test if that is not permitted.
-func createCgroup(t *testing.T, name string) *Cgroup {
+// newTestCgroup creates a cgroup, or skips the test if that is not permitted.
+func newTestCgroup(t *testing.T, name string) *Cgroup {
 	t.Helper()
-	c, err := NewCgroup(name + "-" + strconv.Itoa(os.Getpid()))
+	c, err := NewCgroup(name+"-"+strconv.Itoa(os.Getpid()), false)
 	if err != nil {
 		t.Skip("cgroups are not permitted here: ", err)
 	}
@@ -60,9 +60,9 @@ func startInCgroup(t *testing.T, c *Cgroup) *exec.Cmd {
 }
 
 func TestCgroup_HoldsOnlyTheCommandAndItsChildren(t *testing.T) {
-	c := createCgroup(t, "test-whole")
+	c := newTestCgroup(t, "test-whole")
 	cmd := startInCgroup(t, c)
-	pids, ok := pidsIn(c.unified)
+	pids, ok := pidsIn(c.path)
 	if !ok || len(pids) < 2 || !slices.Contains(pids, cmd.Process.Pid) {
 		t.Errorf("the cgroup holds %v, want the command %d and its child", pids, cmd.Process.Pid)
 	}
@@ -79,11 +79,11 @@ func TestCgroup_HoldsOnlyTheCommandAndItsChildren(t *testing.T) {
 
 // A cgroup that another program created is the job's own while it has no other process.
 func TestRead_FindsTheJobsOwnCgroup(t *testing.T) {
-	c := createCgroup(t, "test-own")
+	c := newTestCgroup(t, "test-own")
 	cmd := startInCgroup(t, c)
 	totals := Read(cmd.Process.Pid, nil)
-	if totals.cgroup != c.unified {
-		t.Errorf("cgroup of the job = %q, want %s", totals.cgroup, c.unified)
+	if totals.cgroup != c.path {
+		t.Errorf("cgroup of the job = %q, want %s", totals.cgroup, c.path)
 	}
 	if s := totals.counted.cpuSeconds; s == nil || *s <= 0 || *s > 30 {
 		t.Errorf("CPU time of the cgroup = %v s, want some", s)
@@ -93,8 +93,8 @@ func TestRead_FindsTheJobsOwnCgroup(t *testing.T) {
 		t.Errorf("cgroup of the job = %v although process %d is in it, want none",
 			totals.cgroup, other.Process.Pid)
 	}
-	if totals = Read(cmd.Process.Pid, c); totals.cgroup != c.unified {
-		t.Errorf("cgroup of the job = %q, want the created one, %s", totals.cgroup, c.unified)
+	if totals = Read(cmd.Process.Pid, c); totals.cgroup != c.path {
+		t.Errorf("cgroup of the job = %q, want the created one, %s", totals.cgroup, c.path)
 	}
 }
 

@@ -14,10 +14,7 @@ type Cgroup struct{}
 var errNoCgroups = errors.New("only Linux has cgroups")
 
 // NewCgroup returns an error.
-func NewCgroup(string) (*Cgroup, error) { return nil, errNoCgroups }
-
-// NewSharingCgroup returns an error.
-func NewSharingCgroup(name string) (*Cgroup, error) { return NewCgroup(name) }
+func NewCgroup(string, bool) (*Cgroup, error) { return nil, errNoCgroups }
 
 // SetCPUs returns an error.
 func (c *Cgroup) SetCPUs(float64, bool) error { return errNoCgroups }

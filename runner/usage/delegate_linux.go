@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// runnerLeaf is the name of the cgroup of v2 that this process moves to. It cannot be that of a job,
+// runnerLeaf is the name of the cgroup that this process moves to. It cannot be that of a job,
 // which ends in the number of the run.
 const runnerLeaf = namePrefix + "runner"
 
@@ -43,7 +43,7 @@ func (systemFiles) mkdir(path string) error { return os.Mkdir(path, 0o755) }
 
 func (systemFiles) rmdir(path string) error { return unix.Rmdir(path) }
 
-// shareProcessors returns the cgroup of v2 whose children share the processors. It is dir, the
+// shareProcessors returns the cgroup whose children share the processors. It is dir, the
 // cgroup of a process, or the parent of dir if an earlier call moved the process.
 //
 // The kernel enables a controller for the children of a cgroup only while no process is in the

@@ -157,8 +157,8 @@ func TestShareProcessors_ExplainsWhatWouldHelp(t *testing.T) {
 
 // A controller that the kernel of this machine refuses leaves the process where it was.
 func TestMoveToLeaf_MovesBackIfTheKernelRefuses(t *testing.T) {
-	c := createCgroup(t, "test-leaf")
-	dir := c.unified
+	c := newTestCgroup(t, "test-leaf")
+	dir := c.path
 	pid := startInCgroup(t, c).Process.Pid
 	child := pidsOf(t, dir)
 	if err := moveToLeaf(systemFiles{}, dir, pid, "unknown"); err == nil {

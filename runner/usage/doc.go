@@ -9,7 +9,7 @@
 //
 // # Where the figures come from
 //
-// Each figure comes from the job's own cgroup (v2) if that counts it, otherwise from the
+// Each figure comes from the job's own cgroup if that counts it, otherwise from the
 // process tree; the epoch event lists the figures of the cgroup. A cgroup is the job's own if no
 // other process is in it. A command that moves itself to a cgroup (systemd-run --scope) is
 // therefore found there.
@@ -18,12 +18,12 @@
 // change how the job runs: no controller for processors or disks is enabled. The cgroup is removed at
 // the end, or by a later run if processes were left in it.
 //
-// NewSharingCgroup needs the CPU controller of v1 or v2. With v2 it moves this process to a leaf of its cgroup,
-// and creates the cgroup of the job beside the leaf. That is possible if the cgroup is delegated to
-// the user and no other process is in it, see the error for what helps.
+// One that shares the processors needs the CPU controller. NewCgroup then moves this process to a leaf of
+// its cgroup, and creates the cgroup of the job beside the leaf. That is possible if the cgroup is
+// delegated to the user and no other process is in it, see the error for what helps.
 //
-// Pressure requires v2, alone or together with v1. The I/O wait of threads requires delay accounting
-// (sysctl kernel.task_delayacct=1), and is missing for an interval in which a thread ended.
+// Cgroups are those of v2. The hierarchies of v1 are not used. The I/O wait of threads requires delay
+// accounting (sysctl kernel.task_delayacct=1), and is missing for an interval in which a thread ended.
 //
 // # Limits
 //

@@ -7,18 +7,10 @@ import (
 	"strings"
 )
 
-// Cgroup v2 has one hierarchy, which accounts what a job uses. Cgroup v1 has one for each controller or
-// small set of controllers, and a system can have both. Only the CPU controller of v1 is used.
-const (
-	unified       = ""    // the hierarchy of v2
-	cpuController = "cpu" // shares the processors, in v1 and v2
-)
-
-// cgroupMount is the mount of a hierarchy.
+// cgroupMount is a mount of the hierarchy of cgroup v2.
 type cgroupMount struct {
-	controllers []string // of v1, among other options; nil: v2
-	root        string   // the cgroup that is mounted
-	point       string   // the directory of that cgroup
+	root  string // the cgroup that is mounted
+	point string // the directory of that cgroup
 }
 
 // parseCgroupMounts parses the text of /proc/<pid>/mountinfo (see proc_pid_mountinfo(5)).
@@ -27,68 +19,34 @@ func parseCgroupMounts(mountinfo string) []cgroupMount {
 	escapes := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
 	for line := range strings.Lines(mountinfo) {
 		mount, filesystem, _ := strings.Cut(line, " - ")
-		mountFields, fsFields := strings.Fields(mount), strings.Fields(filesystem)
-		if len(mountFields) < 5 || len(fsFields) < 3 {
-			continue
+		fields := strings.Fields(mount)
+		if len(fields) >= 5 && strings.HasPrefix(filesystem, "cgroup2 ") {
+			mounts = append(mounts, cgroupMount{escapes.Replace(fields[3]), escapes.Replace(fields[4])})
 		}
-		m := cgroupMount{root: escapes.Replace(mountFields[3]), point: escapes.Replace(mountFields[4])}
-		switch fsFields[0] {
-		case "cgroup":
-			m.controllers = strings.Split(fsFields[2], ",")
-		case "cgroup2":
-		default:
-			continue
-		}
-		mounts = append(mounts, m)
 	}
 	return mounts
 }
 
-// membership is the cgroup of a process in one hierarchy.
-type membership struct {
-	controllers []string // of v1; nil: v2
-	path        string
-}
-
-// parseMemberships parses the text of /proc/<pid>/cgroup (see cgroups(7)). It omits cgroups that
-// are removed, or that are outside the namespace of this process.
-func parseMemberships(text string) []membership {
-	var memberships []membership
+// parseMembership returns the cgroup in the text of /proc/<pid>/cgroup (see cgroups(7)). It is empty if
+// the cgroup is removed, or outside the namespace of this process.
+func parseMembership(text string) string {
 	for line := range strings.Lines(text) {
-		number, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
-		controllers, path, found := strings.Cut(rest, ":")
+		path, isV2 := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "0::")
 		isRemoved := strings.HasSuffix(path, " (deleted)")
 		isOutside := slices.Contains(strings.Split(path, "/"), "..")
-		if !found || !strings.HasPrefix(path, "/") || isRemoved || isOutside {
-			continue
+		if isV2 && strings.HasPrefix(path, "/") && !isRemoved && !isOutside {
+			return path
 		}
-		m := membership{path: path}
-		if controllers != "" {
-			m.controllers = strings.Split(controllers, ",")
-		} else if number != "0" {
-			continue
-		}
-		memberships = append(memberships, m)
 	}
-	return memberships
+	return ""
 }
 
-// has reports whether a hierarchy has a controller of v1, or is that of v2 for unified.
-func has(controllers []string, controller string) bool {
-	return controller == unified && controllers == nil || slices.Contains(controllers, controller)
-}
-
-// dirOf returns the directory of the cgroup with a controller; empty if it is not mounted.
-func dirOf(memberships []membership, mounts []cgroupMount, controller string) string {
-	for _, m := range memberships {
-		for _, mount := range mounts {
-			if !has(m.controllers, controller) || !has(mount.controllers, controller) {
-				continue
-			}
-			below, found := strings.CutPrefix(m.path, strings.TrimSuffix(mount.root, "/"))
-			if found && (below == "" || below[0] == '/') {
-				return strings.TrimSuffix(mount.point+below, "/")
-			}
+// dirOf returns the directory of a cgroup; empty if it is not mounted.
+func dirOf(cgroup string, mounts []cgroupMount) string {
+	for _, mount := range mounts {
+		below, found := strings.CutPrefix(cgroup, strings.TrimSuffix(mount.root, "/"))
+		if found && strings.HasPrefix(below+"/", "/") && cgroup != "" {
+			return strings.TrimSuffix(mount.point+below, "/")
 		}
 	}
 	return ""

@@ -8,21 +8,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Mounts of systems with v2, with v1 and with both, and of a container that sees the paths of its
-// host.
+// Mounts of systems with v2, with v1 and v2, and of a container that sees the paths of its host.
 const (
 	mountsV2 = `24 30 0:22 / /proc rw,nosuid - proc proc rw
 35 24 0:30 / /sys/fs/cgroup rw,nosuid,nodev,noexec,relatime shared:4 - cgroup2 cgroup2 rw,nsdelegate,memory_recursiveprot
 `
-	mountsV1 = `25 17 0:20 / /sys/fs/cgroup ro,nosuid,nodev,noexec shared:8 - tmpfs tmpfs ro,mode=755
-26 25 0:21 / /sys/fs/cgroup/systemd rw,nosuid,nodev,noexec,relatime shared:9 - cgroup cgroup rw,xattr,release_agent=/usr/lib/systemd/systemd-cgroups-agent,name=systemd
+	mountsHybrid = `25 17 0:20 / /sys/fs/cgroup ro,nosuid,nodev,noexec shared:8 - tmpfs tmpfs ro,mode=755
 30 25 0:25 / /sys/fs/cgroup/cpu,cpuacct rw,nosuid,nodev,noexec,relatime shared:13 - cgroup cgroup rw,cpuacct,cpu
-31 25 0:26 / /sys/fs/cgroup/memory rw,nosuid,nodev,noexec,relatime shared:14 - cgroup cgroup rw,memory
-33 25 0:28 / /sys/fs/cgroup/blkio rw,nosuid,nodev,noexec,relatime shared:16 - cgroup cgroup rw,blkio
+36 25 0:31 / /sys/fs/cgroup/unified rw,nosuid,nodev,noexec,relatime shared:5 - cgroup2 cgroup rw
 `
-	mountsHybrid = mountsV1 +
-		"36 25 0:31 / /sys/fs/cgroup/unified rw,nosuid,nodev,noexec,relatime shared:5 - cgroup2 cgroup rw\n"
-	mountsContainer = `612 611 0:28 /docker/8f1b /sys/fs/cgroup/cpu ro,nosuid,nodev,noexec,relatime master:16 - cgroup cgroup rw,cpu
+	mountsContainer = `612 611 0:28 /docker/8f1b /sys/fs/cgroup ro,nosuid,nodev,noexec,relatime - cgroup2 cgroup rw
 700 611 0:40 /a\040b /mnt/with\040blank rw - cgroup2 cgroup rw
 `
 )
@@ -31,43 +26,29 @@ func TestDirOf(t *testing.T) {
 	for _, test := range []struct{ name, mounts, cgroup, want string }{
 		{
 			"v2", mountsV2, "0::/user.slice/user-1000.slice/session-2.scope\n",
-			"=/sys/fs/cgroup/user.slice/user-1000.slice/session-2.scope",
+			"/sys/fs/cgroup/user.slice/user-1000.slice/session-2.scope",
 		},
-		{
-			"v1",
-			mountsV1,
-			"8:blkio:/\n5:memory:/slurm/uid_7/job_9\n4:cpu,cpuacct:/slurm/uid_7/job_9\n1:name=systemd:/\n",
-			"cpu=/sys/fs/cgroup/cpu,cpuacct/slurm/uid_7/job_9",
-		},
-		{
-			"both", mountsHybrid, "5:cpu,cpuacct:/a\n0::/b\n",
-			"=/sys/fs/cgroup/unified/b cpu=/sys/fs/cgroup/cpu,cpuacct/a",
-		},
-		{"paths of the host", mountsContainer, "5:cpu:/docker/8f1b/job\n", "cpu=/sys/fs/cgroup/cpu/job"},
-		{"a path with the same prefix", mountsContainer, "5:cpu:/docker/8f1b2\n", ""},
-		{"escaped", mountsContainer, "0::/a b/c\n", "=/mnt/with blank/c"},
-		{"not mounted", mountsV2, "5:cpu:/a\n", ""},
+		{"v1 and v2", mountsHybrid, "5:cpu,cpuacct:/a\n0::/b\n", "/sys/fs/cgroup/unified/b"},
+		{"the root", mountsV2, "0::/\n", "/sys/fs/cgroup"},
+		{"paths of the host", mountsContainer, "0::/docker/8f1b/job\n", "/sys/fs/cgroup/job"},
+		{"a path with the same prefix", mountsContainer, "0::/docker/8f1b2\n", ""},
+		{"escaped", mountsContainer, "0::/a b/c\n", "/mnt/with blank/c"},
+		{"only v1", mountsV2, "5:cpu:/a\n", ""},
 		{"removed", mountsV2, "0::/gone (deleted)\n", ""},
 		{"outside", mountsV2, "0::/../../init.scope\n", ""},
 		{"no v2 number", mountsV2, "7::/a\n", ""},
-		{"garbage", "x - \n1 2 3 4 5 - cgroup\n\xff", "::\n0:x\n\n:", ""},
+		{"garbage", "x - \n1 2 3 4 5 - cgroup2\n\xff", "::\n0:x\n\n:", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			var got []string
-			for _, controller := range []string{unified, cpuController} {
-				dir := dirOf(parseMemberships(test.cgroup), parseCgroupMounts(test.mounts), controller)
-				if dir != "" {
-					got = append(got, controller+"="+dir)
-				}
-			}
-			if text := strings.Join(got, " "); text != test.want {
-				t.Errorf("directories = %q, want %q", text, test.want)
+			got := dirOf(parseMembership(test.cgroup), parseCgroupMounts(test.mounts))
+			if got != test.want {
+				t.Errorf("directory = %q, want %q", got, test.want)
 			}
 		})
 	}
 }
 
-// Files of kernels 4.18 (v1) and 6.1 (v2).
+// Files of kernel 6.1.
 const (
 	cpuStatV2 = "usage_usec 84215736\nuser_usec 71003325\nsystem_usec 13212411\n" +
 		"nr_periods 0\nnr_throttled 0\nthrottled_usec 0\n"
@@ -163,12 +144,9 @@ func FuzzCgroupFiles(f *testing.F) {
 		f.Add(seed, seed)
 	}
 	f.Fuzz(func(t *testing.T, text, mountinfo string) {
-		mounts := parseCgroupMounts(mountinfo)
-		for _, controller := range []string{unified, cpuController} {
-			if dir := dirOf(parseMemberships(text), mounts, controller); strings.Contains(dir, "/../") &&
-				!strings.Contains(mountinfo, "..") {
-				t.Errorf("directory %q", dir)
-			}
+		dir := dirOf(parseMembership(text), parseCgroupMounts(mountinfo))
+		if strings.Contains(dir, "/../") && !strings.Contains(mountinfo, "..") {
+			t.Errorf("directory %q", dir)
 		}
 		for key, value := range parseKeyed([]byte(text)) {
 			if !(value >= 0) {

@@ -12,7 +12,7 @@ import (
 	"sync"
 )
 
-// mountedCgroups returns the hierarchies of this system, which are read once.
+// mountedCgroups returns the mounts of cgroup v2 of this system, which are read once.
 var mountedCgroups = sync.OnceValue(func() []cgroupMount {
 	text, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -21,13 +21,14 @@ var mountedCgroups = sync.OnceValue(func() []cgroupMount {
 	return parseCgroupMounts(string(text))
 })
 
-// membershipsOf returns the cgroups of a process, which is "self" or a PID.
-func membershipsOf(process string) []membership {
+// cgroupOf returns the directory of the cgroup of a process, which is "self" or a PID; empty if it
+// is unknown.
+func cgroupOf(process string) string {
 	text, err := os.ReadFile("/proc/" + process + "/cgroup")
 	if err != nil {
-		return nil
+		return ""
 	}
-	return parseMemberships(string(text))
+	return dirOf(parseMembership(string(text)), mountedCgroups())
 }
 
 // maxCgroups limits how many cgroups below the job's cgroup are read.
@@ -64,7 +65,7 @@ func isOwn(pids []int, members []process) bool {
 	return len(pids) > 0
 }
 
-// readCgroup returns what a cgroup of v2 has counted; nothing for an empty directory. A figure is missing
+// readCgroup returns what a cgroup has counted; nothing for an empty directory. A figure is missing
 // if its controller is disabled or the kernel is too old.
 func readCgroup(dir string) (c counters, pressure map[string]stallTime) {
 	pressure = map[string]stallTime{}

@@ -123,11 +123,7 @@ func (c *Cgroup) setAffinity(set *unix.CPUSet) error {
 
 // threads returns the IDs of the threads in the cgroup that this process can see.
 func (c *Cgroup) threads() ([]int, error) {
-	dir, files, err := c.cpuControl()
-	if err != nil {
-		return nil, err
-	}
-	text, err := os.ReadFile(filepath.Join(dir, files.threads))
+	text, err := os.ReadFile(filepath.Join(c.dir(), "cgroup.threads"))
 	if err != nil {
 		return nil, fmt.Errorf("list the threads of a cgroup: %w", err)
 	}

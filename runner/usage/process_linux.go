@@ -19,7 +19,7 @@ const ticksPerSecond = 100
 // Read returns the totals of a process and its descendants. The cgroup is the one that was created
 // for them, or nil. The figures of a process include its reaped children.
 func Read(pid int, c *Cgroup) Totals {
-	found := dirOf(membershipsOf(strconv.Itoa(pid)), mountedCgroups(), unified)
+	found := cgroupOf(strconv.Itoa(pid))
 	// The processes are listed after those of the cgroup, so that the list includes all of these.
 	pids, isComplete := pidsIn(found)
 	all := processes()

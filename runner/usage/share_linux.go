@@ -9,40 +9,23 @@ import (
 	"strconv"
 )
 
-// cpuControl is the CPU controller of a version of cgroups. A cgroup of one CPU has the default weight of
-// its version, so that two jobs share the processors in the ratio of their CPUs.
-type cpuControl struct {
-	threads             string  // file with the IDs of the threads
-	weight              string  // file of the weight
-	perCPU, least, most float64 // weights
-	limit               string  // file of the upper limit
-	limitFormat         string  // of the microseconds in a period of limitPeriod
-	unlimited           string
-}
+// cpuController shares the processors among cgroups.
+const cpuController = "cpu"
 
-// limitPeriod is the default period of the upper limit in both versions, in microseconds.
-const limitPeriod = 100_000
-
-var (
-	cpuControlV1 = cpuControl{"tasks", "cpu.shares", 1024, 2, 1 << 18, "cpu.cfs_quota_us", "%s", "-1"}
-	cpuControlV2 = cpuControl{"cgroup.threads", "cpu.weight", 100, 1, 10_000, "cpu.max", "%s 100000", "max"}
+// Weights of cgroups. One of one CPU has the default weight, so that two jobs share the processors in the
+// ratio of their CPUs.
+const (
+	weightPerCPU         = 100
+	minWeight, maxWeight = 1, 10_000
 )
 
-// errNoCPUController is the error of a system that does not permit to share the processors.
-var errNoCPUController = errors.New("the cgroup has no CPU controller: " +
-	"with cgroup v2 its parent needs \"cpu\" in cgroup.subtree_control")
+const (
+	weightFile = "cpu.weight"
+	limitFile  = "cpu.max"
+)
 
-// cpuControl returns the directory with the CPU controller of the cgroup, and its files.
-func (c *Cgroup) cpuControl() (dir string, files *cpuControl, err error) {
-	dir, files = c.dir(), &cpuControlV2
-	if c != nil && c.v1 != "" {
-		dir, files = c.v1, &cpuControlV1
-	}
-	if _, err := os.Stat(filepath.Join(dir, files.weight)); dir == "" || err != nil {
-		return "", nil, errNoCPUController
-	}
-	return dir, files, nil
-}
+// limitPeriod is the default period of the upper limit, in microseconds.
+const limitPeriod = 100_000
 
 // SetCPUs changes the weight of the cgroup to that of a number of CPUs, which may be a fraction above 0.
 // The kernel's smallest weight is 1 % of a CPU. With isCapped it also limits the cgroup to as many;
@@ -51,18 +34,18 @@ func (c *Cgroup) SetCPUs(cpus float64, isCapped bool) error {
 	if !(cpus > 0) {
 		return fmt.Errorf("set the CPUs of a cgroup to %v: want more than 0", cpus)
 	}
-	dir, files, err := c.cpuControl()
-	if err != nil {
-		return err
+	if _, err := os.Stat(filepath.Join(c.dir(), weightFile)); c.dir() == "" || err != nil {
+		return errors.New("the cgroup has no CPU controller: " +
+			"its parent needs \"cpu\" in cgroup.subtree_control")
 	}
-	weight := min(max(math.Round(cpus*files.perCPU), files.least), files.most)
-	quota := files.unlimited
+	weight := min(max(int(math.Round(cpus*weightPerCPU)), minWeight), maxWeight)
+	quota := "max"
 	if isCapped {
 		quota = strconv.Itoa(int(cpus * limitPeriod))
 	}
 	return errors.Join(
-		writeFile(dir, files.weight, strconv.Itoa(int(weight))),
-		writeFile(dir, files.limit, fmt.Sprintf(files.limitFormat, quota)),
+		writeFile(c.path, weightFile, strconv.Itoa(weight)),
+		writeFile(c.path, limitFile, fmt.Sprintf("%s %d", quota, limitPeriod)),
 	)
 }
 

@@ -3,8 +3,6 @@ package usage
 import (
 	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -21,82 +19,37 @@ func contentOf(t *testing.T, dir, name string) string {
 	return strings.TrimSpace(string(text))
 }
 
-func TestCgroup_SharesProcessorsByWeight(t *testing.T) {
-	c, err := NewSharingCgroup("test-share-" + strconv.Itoa(os.Getpid()))
-	if err != nil {
-		t.Skip("sharing of processors is not permitted here: ", err)
-	}
-	t.Cleanup(func() {
-		if err := c.Remove(); err != nil {
-			t.Error(err)
-		}
-	})
-	startInCgroup(t, c)
-	dir, control, err := c.cpuControl()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if pids, ok := pidsIn(dir); !ok || len(pids) < 2 {
-		t.Errorf("%s holds %v, want the command and its child", dir, pids)
-	}
-
-	want := map[bool][]string{false: {"3072", "-1"}, true: {"3072", "300000"}}
-	if c.v1 == "" {
-		want = map[bool][]string{false: {"300", "max 100000"}, true: {"300", "300000 100000"}}
-	}
-	for _, isCapped := range []bool{true, false} {
-		if err := c.SetCPUs(3, isCapped); err != nil {
-			t.Fatal(err)
-		}
-		got := []string{contentOf(t, dir, control.weight), contentOf(t, dir, control.limit)}
-		if !slices.Equal(got, want[isCapped]) {
-			t.Errorf("SetCPUs(3, %t) = %q, want %q", isCapped, got, want[isCapped])
-		}
-	}
-	if err := c.SetCPUs(0, false); err == nil {
-		t.Error("SetCPUs(0) returned no error: a weight of 0 would mean something else")
-	}
-}
-
-// The files of both versions have the values of their documentation, wherever the test runs.
-func TestSetCPUs_WritesTheFilesOfBothVersions(t *testing.T) {
+// The files of the CPU controller have the values of their documentation.
+func TestSetCPUs(t *testing.T) {
 	for _, test := range []struct {
 		name     string
-		isV1     bool
-		files    []string
 		cpus     float64
 		isCapped bool
-		want     []string
+		want     string
 	}{
-		{"v2", false, []string{"cpu.weight", "cpu.max"}, 2, false, []string{"200", "max 100000"}},
-		{"v2 capped", false, []string{"cpu.weight", "cpu.max"}, 2, true, []string{"200", "200000 100000"}},
-		{"v2 a part", false, []string{"cpu.weight", "cpu.max"}, 0.25, false, []string{"25", "max 100000"}},
-		{"v2 many", false, []string{"cpu.weight", "cpu.max"}, 400, false, []string{"10000", "max 100000"}},
-		{"v1", true, []string{"cpu.shares", "cpu.cfs_quota_us"}, 2, false, []string{"2048", "-1"}},
-		{"v1 capped", true, []string{"cpu.shares", "cpu.cfs_quota_us"}, 2, true, []string{"2048", "200000"}},
-		{"v1 a part", true, []string{"cpu.shares", "cpu.cfs_quota_us"}, 0.25, false, []string{"256", "-1"}},
-		{"v1 many", true, []string{"cpu.shares", "cpu.cfs_quota_us"}, 400, false, []string{"262144", "-1"}},
+		{"weight", 2, false, "200, max 100000"},
+		{"capped", 2, true, "200, 200000 100000"},
+		{"a part", 0.25, false, "25, max 100000"},
+		{"many", 400, false, "10000, max 100000"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			dir := t.TempDir()
-			if err := writeFile(dir, test.files[0], ""); err != nil {
+			c := &Cgroup{t.TempDir()}
+			if err := writeFile(c.path, weightFile, ""); err != nil {
 				t.Fatal(err)
-			}
-			c := &Cgroup{unified: dir}
-			if test.isV1 {
-				c.v1 = dir
 			}
 			if err := c.SetCPUs(test.cpus, test.isCapped); err != nil {
 				t.Fatal(err)
 			}
-			for i, name := range test.files {
-				if got := contentOf(t, dir, name); got != test.want[i] {
-					t.Errorf("%s = %q, want %q", name, got, test.want[i])
-				}
+			got := contentOf(t, c.path, weightFile) + ", " + contentOf(t, c.path, limitFile)
+			if got != test.want {
+				t.Errorf("weight and limit = %q, want %q", got, test.want)
+			}
+			if err := c.SetCPUs(0, false); err == nil {
+				t.Error("SetCPUs(0) returned no error: a weight of 0 would mean something else")
 			}
 		})
 	}
-	c := &Cgroup{unified: t.TempDir()}
+	c := &Cgroup{t.TempDir()}
 	if err := c.SetCPUs(2, false); err == nil {
 		t.Error("a cgroup without a CPU controller: no error")
 	}
@@ -146,15 +99,7 @@ func TestReservation_PinsJobsToDifferentCPUs(t *testing.T) {
 }
 
 func TestReservation_PinsAllThreads(t *testing.T) {
-	c, err := NewSharingCgroup("test-pin-" + strconv.Itoa(os.Getpid()))
-	if err != nil {
-		t.Skip("sharing of processors is not permitted here: ", err)
-	}
-	t.Cleanup(func() {
-		if err := c.Remove(); err != nil {
-			t.Error(err)
-		}
-	})
+	c := newTestCgroup(t, "test-pin")
 	startInCgroup(t, c)
 	r, err := newReservation(filepath.Join(t.TempDir(), "cpus"))
 	if err != nil {

@@ -162,7 +162,7 @@ func meanOf(values []float64) float64 {
 
 // train runs a training, and returns its seconds.
 func (m *sharedMachine) train(name string, args ...string) float64 {
-	c, err := usage.NewSharingCgroup("flowcon-" + name)
+	c, err := usage.NewCgroup("flowcon-"+name, true)
 	if err != nil {
 		m.b.Error(err)
 		return 0
