@@ -1,8 +1,10 @@
 package advisor
 
 import (
+	"cmp"
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -35,16 +37,90 @@ func (a *Advisor) list(_ context.Context, q *schemas.JobListRequest) (any, error
 	now := a.now()
 	a.mu.RLock()
 	drafts, next, err := list(a.cluster, q, now)
-	totals := a.cluster.CountByState()
+	page := schemas.JobList{
+		Jobs:   make([]schemas.JobStatus, 0, len(drafts)),
+		Next:   next,
+		Totals: a.cluster.CountByState(),
+		AtRisk: a.cluster.CountAtRisk(),
+	}
 	a.mu.RUnlock()
 	if err != nil {
 		return nil, err
 	}
-	page := schemas.JobList{Jobs: make([]schemas.JobStatus, 0, len(drafts)), Next: next, Totals: totals}
 	for i := range drafts {
 		page.Jobs = append(page.Jobs, a.complete(&drafts[i], now))
 	}
-	return page, nil
+	if q.Sort != "" {
+		page.Jobs, page.Next, err = sortedPage(page.Jobs, q)
+	}
+	return page, err
+}
+
+// sortedPage sorts all jobs of a list by the field of a request, and returns its page and the ID
+// after which the next one begins.
+func sortedPage(
+	jobs []schemas.JobStatus, q *schemas.JobListRequest,
+) (page []schemas.JobStatus, next string, err error) {
+	field, descending := strings.CutPrefix(q.Sort, "-")
+	slices.SortStableFunc(jobs, func(a, b schemas.JobStatus) int {
+		x, y := sortKey(&a, field), sortKey(&b, field)
+		switch {
+		case (x == "") != (y == ""):
+			return strings.Compare(y, x) // an unknown figure is last in both orders
+		case descending:
+			return strings.Compare(y, x)
+		}
+		return strings.Compare(x, y)
+	})
+	if q.After != "" {
+		at := slices.IndexFunc(jobs, func(j schemas.JobStatus) bool { return j.JobID == q.After })
+		if at < 0 {
+			return nil, "", unknownAfter(q)
+		}
+		jobs = jobs[at+1:]
+	}
+	if limit := pageSize(q); len(jobs) > limit {
+		return jobs[:limit], jobs[limit-1].JobID, nil
+	}
+	return jobs, "", nil
+}
+
+// sortKey returns a field of a job as text that sorts like the field; "" if it is unknown.
+func sortKey(j *schemas.JobStatus, field string) string {
+	instant := func(t *time.Time) string {
+		if t == nil {
+			return ""
+		}
+		return t.UTC().Format("2006-01-02T15:04:05.000")
+	}
+	switch field {
+	case "probability":
+		if j.Probability == nil || j.SLOSeconds == 0 {
+			return ""
+		}
+		return strconv.FormatFloat(*j.Probability, 'f', 9, 64)
+	case "deadline":
+		return instant(j.DeadlineAt)
+	case "started":
+		return instant(j.StartedAt)
+	case "ended":
+		return instant(j.EndedAt)
+	case "model":
+		return j.Model + "@" + j.Dataset
+	case "user":
+		return j.User
+	case "node":
+		return strings.Join(j.Nodes, " ")
+	case "state":
+		return string(j.State)
+	}
+	return j.JobID
+}
+
+func pageSize(q *schemas.JobListRequest) int { return cmp.Or(q.Limit, schemas.DefaultPage) }
+
+func unknownAfter(q *schemas.JobListRequest) error {
+	return schemas.Invalid("after", "no job %q: use the next field of the previous page", q.After)
 }
 
 // statusOf returns the reply of job.status without new predictions.
@@ -75,6 +151,7 @@ func statusOf(j *cluster.Job) schemas.JobStatus {
 		s.LastSeenAt = instant(j.LastSeen.UTC())
 	}
 	if q := j.Request; q != nil {
+		s.Labels = q.Labels
 		s.SubmittedAt, s.SLOSeconds = instant(j.SubmittedAt), q.SLO.Seconds()
 		if j.Run == 0 {
 			s.Model, s.Dataset, s.Epochs = q.Model, q.Dataset, uint32(q.Epochs)
@@ -84,6 +161,7 @@ func statusOf(j *cluster.Job) schemas.JobStatus {
 		s.Decision = a.Decision
 		if j.Run == 0 {
 			s.Nodes, s.BatchSize, s.CPUs = a.Nodes, a.BatchSize, a.CPUs
+			s.Probability = a.Probability
 		}
 	}
 	return s
@@ -100,6 +178,9 @@ type statusDraft struct {
 // draftStatus returns the status of a job and, if it runs, the question for complete.
 func draftStatus(c *cluster.Cluster, j *cluster.Job, now time.Time) statusDraft {
 	d := statusDraft{status: statusOf(j)}
+	if j.State == schemas.StateQueued {
+		d.status.QueuePosition = c.QueuePosition(j)
+	}
 	if j.State == schemas.StateRunning {
 		d.status.EpochProgress = j.ProgressWithin(now)
 		d.question, d.setting = decide.AskRunning(c, j, now), j.Setting
@@ -125,12 +206,30 @@ func (a *Advisor) complete(d *statusDraft, now time.Time) schemas.JobStatus {
 	s.Decision, s.AtRisk = advice.Decision, d.atRisk
 	if advice.Action != schemas.ActionKeep {
 		s.Proposal = advice.Message
+		addCost(&s, advice.Chosen, alt)
 	}
 	if alt != nil && alt.PredictedSeconds != nil {
 		left := time.Duration(*alt.PredictedSeconds * float64(time.Second))
 		s.Probability, s.PredictedEndAt = alt.Probability, instant(from.Add(left))
 	}
 	return s
+}
+
+// addCost adds what a proposed change brings and costs, compared with continuing unchanged.
+func addCost(s *schemas.JobStatus, proposed, unchanged *schemas.Alternative) {
+	s.SavedProbability = proposed.Probability
+	if unchanged == nil {
+		return
+	}
+	less := func(a, b *float64) *float64 {
+		if a == nil || b == nil {
+			return nil
+		}
+		difference := *a - *b
+		return &difference
+	}
+	s.AccuracyLoss = less(unchanged.PredictedAccuracy, proposed.PredictedAccuracy)
+	s.ExtraCPUSeconds = less(proposed.CPUSeconds, unchanged.CPUSeconds)
 }
 
 // instant returns a pointer to t for JSON, or nil for the zero time.
@@ -145,20 +244,21 @@ func instant(t time.Time) *time.Time {
 const maxSearched = 5000
 
 // list returns a page of jobs, newest first, and the ID after which the next page begins; "" at the
-// end. A page of a search ends after maxSearched jobs.
+// end. A page of a search ends after maxSearched jobs. For a sorted list it returns all of them,
+// because the order of predictions is not known yet.
 func list(c *cluster.Cluster, q *schemas.JobListRequest, now time.Time) ([]statusDraft, string, error) {
-	limit := q.Limit
-	if limit == 0 {
-		limit = schemas.DefaultPage
+	limit, after := pageSize(q), q.After
+	if q.Sort != "" {
+		limit, after = maxSearched, ""
 	}
-	jobs, known := c.NewestFirst(q.After, q.State)
+	jobs, known := c.NewestFirst(after, q.State)
 	if !known {
-		return nil, "", schemas.Invalid("after",
-			"no job %q: use the next field of the previous page", q.After)
+		return nil, "", unknownAfter(q)
 	}
 	var page []statusDraft
 	last, searched := "", 0
-	isSearch := q.Search != "" || q.User != "" || q.Model != "" || q.Node != "" || q.AtRisk
+	byState := schemas.JobListRequest{State: q.State, Limit: q.Limit, After: q.After, Sort: q.Sort}
+	isSearch := *q != byState
 	for j := range jobs {
 		if len(page) == limit || searched == maxSearched {
 			return page, last, nil
@@ -181,12 +281,34 @@ func selects(q *schemas.JobListRequest, j *cluster.Job) bool {
 	names := append([]string{s.JobID, s.Model, s.Dataset, s.User}, s.Nodes...)
 	return (q.User == "" || q.User == s.User) && (q.Model == "" || q.Model == s.Model) &&
 		(q.Node == "" || slices.Contains(s.Nodes, q.Node)) && (!q.AtRisk || j.IsAtRisk()) &&
+		(!q.Missed || s.MetSLO != nil && !*s.MetSLO) &&
+		hasLabel(s.Labels, q.Label) && isWithin(&s, q.Since, q.Until) &&
 		slices.ContainsFunc(names, func(name string) bool { return strings.Contains(strings.ToLower(name), search) })
 }
 
-// scoreReply answers job.score.
-func (a *Advisor) scoreReply(context.Context, *schemas.ScoreRequest) (any, error) {
+// hasLabel reports whether labels contain "name", or "name=value"; every job has the label "".
+func hasLabel(labels map[string]string, label string) bool {
+	name, value, exact := strings.Cut(label, "=")
+	have, found := labels[name]
+	return label == "" || found && (!exact || have == value)
+}
+
+// isWithin reports whether a job was open at some time of a period. A zero instant is no limit.
+func isWithin(s *schemas.JobStatus, since, until time.Time) bool {
+	begin := cmp.Or(s.SubmittedAt, s.StartedAt)
+	return (s.EndedAt == nil || !s.EndedAt.Before(since)) &&
+		(until.IsZero() || begin == nil || begin.Before(until))
+}
+
+// scoreReply answers job.score. It reads the jobs of a period without holding the lock, because packed
+// jobs take a while to unpack.
+func (a *Advisor) scoreReply(_ context.Context, q *schemas.ScoreRequest) (any, error) {
 	a.mu.RLock()
-	defer a.mu.RUnlock()
-	return a.cluster.Score(), nil
+	if *q == (schemas.ScoreRequest{}) {
+		defer a.mu.RUnlock()
+		return a.cluster.Score(), nil
+	}
+	ended := a.cluster.Ended()
+	a.mu.RUnlock()
+	return cluster.ScoreOf(ended, q, a.now()), nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -126,6 +127,11 @@ func TestList_Searches(t *testing.T) {
 		"model":               {schemas.JobListRequest{Model: "mlp"}, []string{"d-1", "c-1", "b-resnet"}},
 		"node":                {schemas.JobListRequest{Node: "rack-8"}, []string{"d-1"}},
 		"at risk":             {schemas.JobListRequest{AtRisk: true}, []string{"d-1"}},
+		"two states":          {schemas.JobListRequest{State: "running,lost"}, []string{"d-1"}},
+		"since":               {schemas.JobListRequest{Since: at.Add(3 * time.Hour)}, []string{"d-1", "c-1"}},
+		"until":               {schemas.JobListRequest{Until: at.Add(time.Hour)}, []string{"a-1"}},
+		"missed":              {schemas.JobListRequest{Missed: true}, nil},
+		"label":               {schemas.JobListRequest{Label: "team=vision"}, nil},
 		"model, but not node": {schemas.JobListRequest{Model: "mlp", Node: "rack-9"}, nil},
 	} {
 		got, next := listed(t, c, test.q)
@@ -151,5 +157,51 @@ func TestList_BoundsASearch(t *testing.T) {
 	q.After = next
 	if got, next = listed(t, c, q); !slices.Equal(got, []string{"oldest"}) || next != "" {
 		t.Errorf("second page = %v and next %q, want oldest and no next", got, next)
+	}
+}
+
+func TestHasLabel(t *testing.T) {
+	labels := map[string]string{"team": "vision", "dry": ""}
+	for label, want := range map[string]bool{
+		"": true, "team": true, "team=vision": true, "team=": false, "team=audio": false, "dry=": true,
+		"owner": false, "owner=": false,
+	} {
+		if got := hasLabel(labels, label); got != want {
+			t.Errorf("hasLabel(%v, %q) = %v, want %v", labels, label, got, want)
+		}
+	}
+}
+
+// Jobs without the figure are last in both directions, and a page continues after the last job of the
+// previous one.
+func TestSortedPage(t *testing.T) {
+	job := func(id string, probability float64) schemas.JobStatus {
+		return schemas.JobStatus{JobID: id, SLOSeconds: 60, Probability: &probability}
+	}
+	for _, test := range []struct {
+		q    schemas.JobListRequest
+		want string
+		next string
+	}{
+		{schemas.JobListRequest{Sort: "probability"}, "c b a none", ""},
+		{schemas.JobListRequest{Sort: "-probability"}, "a b c none", ""},
+		{schemas.JobListRequest{Sort: "probability", Limit: 2}, "c b", "b"},
+		{schemas.JobListRequest{Sort: "probability", Limit: 2, After: "b"}, "a none", ""},
+		{schemas.JobListRequest{Sort: "-id"}, "none c b a", ""},
+	} {
+		jobs := []schemas.JobStatus{job("a", 0.9), {JobID: "none"}, job("b", 0.5), job("c", 1e-7)}
+		page, next, err := sortedPage(jobs, &test.q)
+		var ids []string
+		for i := range page {
+			ids = append(ids, page[i].JobID)
+		}
+		if got := strings.Join(ids, " "); err != nil || got != test.want || next != test.next {
+			t.Errorf("sortedPage(%+v) = %s, next %q, %v, want %s, %q", test.q, got, next, err, test.want, test.next)
+		}
+	}
+	for _, field := range schemas.JobOrders() {
+		if field != "id" && sortKey(&schemas.JobStatus{JobID: "same"}, field) == "same" {
+			t.Errorf("%q is an order without a field", field)
+		}
 	}
 }

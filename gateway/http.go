@@ -165,6 +165,31 @@ func readBool(query url.Values, name string) (bool, error) {
 	return false, schemas.Invalid(name, "want true or false")
 }
 
+// readPeriod returns the parameters since and until, each an instant in RFC 3339 or a duration before
+// now such as "24h" or "7d"; zero if absent.
+func readPeriod(query url.Values, now time.Time) (since, until time.Time, err error) {
+	if since, err = readInstant(query, "since", now); err == nil {
+		until, err = readInstant(query, "until", now)
+	}
+	return since, until, err
+}
+
+func readInstant(query url.Values, name string, now time.Time) (time.Time, error) {
+	text := query.Get(name)
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if ago, err := schemas.ParseDuration(text); err == nil && ago > 0 {
+		return now.Add(-ago), nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return at, schemas.Invalid(name,
+			"want an instant such as 2026-11-28T08:00:00Z, or a duration before now such as 24h or 7d")
+	}
+	return at, nil
+}
+
 const maxNames = 256
 
 // readNames returns the comma-separated names of a parameter, or nil if it is absent.

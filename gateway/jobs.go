@@ -21,7 +21,12 @@ func (g *Gateway) predict(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (g *Gateway) listJobs(w http.ResponseWriter, r *http.Request) error {
-	query, err := readQuery(r, "state", "search", "user", "model", "node", "at_risk", "limit", "after")
+	query, err := readQuery(r, "state", "search", "user", "model", "node", "label", "since", "until",
+		"at_risk", "missed", "sort", "limit", "after")
+	if err != nil {
+		return err
+	}
+	since, until, err := readPeriod(query, time.Now())
 	if err != nil {
 		return err
 	}
@@ -33,35 +38,47 @@ func (g *Gateway) listJobs(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	missed, err := readBool(query, "missed")
+	if err != nil {
+		return err
+	}
 	request := schemas.JobListRequest{
 		State:  schemas.StateSelection(query.Get("state")),
 		Search: query.Get("search"),
 		User:   query.Get("user"),
 		Model:  query.Get("model"),
 		Node:   query.Get("node"),
+		Label:  query.Get("label"),
+		Since:  since,
+		Until:  until,
 		AtRisk: atRisk,
+		Missed: missed,
+		Sort:   query.Get("sort"),
 		Limit:  limit,
 		After:  query.Get("after"),
 	}
 	return g.forward(w, r, request.Subject(), &request)
 }
 
-// ask returns the handler of a route without parameters, which sends a request.
-func (g *Gateway) ask(request func(r *http.Request) schemas.Request) handler {
-	return func(w http.ResponseWriter, r *http.Request) error {
-		if _, err := readQuery(r); err != nil {
-			return err
-		}
-		q := request(r)
-		return g.forward(w, r, q.Subject(), q)
+func (g *Gateway) jobStatus(w http.ResponseWriter, r *http.Request) error {
+	if _, err := readQuery(r); err != nil {
+		return err
 	}
+	request := schemas.JobStatusRequest{JobID: r.PathValue("id")}
+	return g.forward(w, r, request.Subject(), &request)
 }
 
-func jobStatus(r *http.Request) schemas.Request {
-	return &schemas.JobStatusRequest{JobID: r.PathValue("id")}
+func (g *Gateway) score(w http.ResponseWriter, r *http.Request) error {
+	query, err := readQuery(r, "since", "until", "user", "model")
+	if err != nil {
+		return err
+	}
+	request := schemas.ScoreRequest{User: query.Get("user"), Model: query.Get("model")}
+	if request.Since, request.Until, err = readPeriod(query, time.Now()); err != nil {
+		return err
+	}
+	return g.forward(w, r, request.Subject(), &request)
 }
-
-func score(*http.Request) schemas.Request { return &schemas.ScoreRequest{} }
 
 // cancelJob waits as long as a submission: the advisor records both.
 func (g *Gateway) cancelJob(w http.ResponseWriter, r *http.Request) error {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"courier/bus"
 	"courier/bus/bustest"
@@ -91,15 +92,21 @@ func TestJobs_TranslateToRequestsAndBack(t *testing.T) {
 		t.Errorf("POST /api/v1/predict: forwarded request (-want +got):\n%s", d)
 	}
 
-	a = h.do(t, "GET", "/api/v1/jobs?state=running&limit=7&after=mlp-9", "")
+	a = h.do(t, "GET", "/api/v1/jobs?state=running,lost&user=ada&label=team%3Dvision&missed=true"+
+		"&since=2026-11-28T08:00:00Z&sort=-ended&limit=7&after=mlp-9", "")
 	if l := read[schemas.JobList](t, a); a.status != http.StatusOK || len(l.Jobs) != 1 ||
 		l.Next != "mlp-6" {
 		t.Errorf("GET /api/v1/jobs = %d %s, want the page of the service", a.status, a.body)
 	}
 	if d := cmp.Diff(&schemas.JobListRequest{
-		State: "running",
-		Limit: 7,
-		After: "mlp-9",
+		State:  "running,lost",
+		User:   "ada",
+		Label:  "team=vision",
+		Since:  time.Date(2026, time.November, 28, 8, 0, 0, 0, time.UTC),
+		Missed: true,
+		Sort:   "-ended",
+		Limit:  7,
+		After:  "mlp-9",
 	}, saw.list); d != "" {
 		t.Errorf("GET /api/v1/jobs: forwarded request (-want +got):\n%s", d)
 	}
@@ -281,12 +288,24 @@ func TestScore_IsAskedOfTheAdvisor(t *testing.T) {
 	b := bustest.New(t)
 	h := open(t, b, gateway.Options{})
 	want := *example[schemas.Score](t, "score")
-	serve(t, b, bus.Handle(schemas.SubjectJobScore, func(context.Context, *schemas.ScoreRequest) (any, error) {
+	var saw *schemas.ScoreRequest
+	serve(t, b, bus.Handle(schemas.SubjectJobScore, func(_ context.Context, q *schemas.ScoreRequest) (any, error) {
+		saw = q
 		return want, nil
 	}))
 	if diff := cmp.Diff(want, read[schemas.Score](t, h.do(t, "GET", "/api/v1/score", ""))); diff != "" {
 		t.Errorf("GET /api/v1/score: %s", diff)
 	}
-	checkError(t, "a query", h.do(t, "GET", "/api/v1/score?user=ada", ""), 400, schemas.CodeInvalid,
-		"user")
+	since := time.Date(2026, time.November, 28, 8, 0, 0, 0, time.UTC)
+	h.do(t, "GET", "/api/v1/score?user=ada&model=mlp&since=2026-11-28T08:00:00Z", "")
+	if diff := cmp.Diff(&schemas.ScoreRequest{Since: since, User: "ada", Model: "mlp"}, saw); diff != "" {
+		t.Errorf("score of a period: forwarded request (-want +got):\n%s", diff)
+	}
+	h.do(t, "GET", "/api/v1/score?since=7d&until=1d", "")
+	if period := saw.Until.Sub(saw.Since); period != 6*24*time.Hour {
+		t.Errorf("since=7d&until=1d is a period of %v, want 6 days", period)
+	}
+	for query, field := range map[string]string{"node=a": "node", "since=soon": "since", "until=1d&since=1h": "until"} {
+		checkError(t, query, h.do(t, "GET", "/api/v1/score?"+query, ""), 400, schemas.CodeInvalid, field)
+	}
 }

@@ -22,6 +22,7 @@ const maxChanges = 200
 // beside it.
 type JobHistory struct {
 	Job         schemas.JobStatus   `json:"job"`
+	Request     *schemas.JobRequest `json:"request,omitempty"` // nil: the log has none
 	Epochs      []HistoryEpoch      `json:"epochs"`
 	Predictions []PredictionPoint   `json:"predictions"`
 	Changes     []Change            `json:"changes"`
@@ -95,6 +96,7 @@ func ReadHistory(ctx context.Context, b *bus.Bus, jobID string) (*JobHistory, er
 }
 
 type historyReader struct {
+	request     *schemas.JobRequest
 	settings    []settingSince
 	epochs      thinned[HistoryEpoch]
 	predictions thinned[PredictionPoint]
@@ -111,6 +113,7 @@ type settingSince struct {
 func (r *historyReader) add(event schemas.Event) {
 	switch e := event.(type) {
 	case *schemas.Submitted:
+		r.request = &e.Request
 		r.change(e.At, schemas.EventSubmitted, e.Advice.Message)
 		r.predict(&e.Advice, e.Advice.Chosen)
 	case *schemas.JobAdmitted:
@@ -244,6 +247,7 @@ func (r *historyReader) predict(a *schemas.Advice, running *schemas.Alternative)
 func (r *historyReader) history(s *Story) *JobHistory {
 	return &JobHistory{
 		Job:         s.Status,
+		Request:     r.request,
 		Epochs:      r.epochs.all(),
 		Predictions: r.predictions.all(),
 		Changes:     append([]Change{}, r.changes...),

@@ -1,15 +1,33 @@
 package schemas
 
-import "math"
+import (
+	"cmp"
+	"math"
+	"time"
+)
 
-// ScoreRequest is job.score: report the SLO attainment. It has no fields.
-type ScoreRequest struct{}
+// ScoreRequest is job.score: report the SLO attainment. Without fields it covers the whole log; with
+// one it covers the newest jobs that the advisor remembers.
+type ScoreRequest struct {
+	Since time.Time `json:"since,omitzero"`  // only jobs that ended at or after this instant
+	Until time.Time `json:"until,omitzero"`  // only jobs that ended before this instant
+	User  string    `json:"user,omitempty"`  // only jobs of this user
+	Model string    `json:"model,omitempty"` // only jobs of this model
+}
 
 // Subject implements Request.
 func (r *ScoreRequest) Subject() string { return SubjectJobScore }
 
 // Validate implements Request.
-func (r *ScoreRequest) Validate() error { return nil }
+func (r *ScoreRequest) Validate() error {
+	if !r.Until.IsZero() && !r.Since.Before(r.Until) {
+		return Invalid("until", "is not after since")
+	}
+	return cmp.Or(
+		validateLength("user", len(r.User), MaxSearchBytes),
+		validateLength("model", len(r.Model), MaxSearchBytes),
+	)
+}
 
 // Score reports the SLO attainment of the submissions with an SLO whose job ran as advised and
 // ended by itself. A promise is an advice with the decision meets_slo.
@@ -27,6 +45,18 @@ type Score struct {
 	// All such submissions by the predicted probability of the configuration that was run. With
 	// calibrated probabilities the SLO attainment of each range lies in the range.
 	Calibration []CalibrationBin `json:"calibration"`
+	// First end of a job that the answer may cover, if the request has a field; earlier jobs are
+	// forgotten. Absent if no job has ended.
+	From *time.Time `json:"from,omitempty"`
+	// Promises in equal steps of the time, oldest first, if the request has a field.
+	Trend []ScoreStep `json:"trend,omitempty"`
+}
+
+// ScoreStep counts the promises of the jobs that ended in a part of a period.
+type ScoreStep struct {
+	Since time.Time `json:"since"`
+	Until time.Time `json:"until"`
+	Tally
 }
 
 // ScoreLine counts the jobs of a group.

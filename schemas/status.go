@@ -2,6 +2,7 @@ package schemas
 
 import (
 	"cmp"
+	"strings"
 	"time"
 )
 
@@ -20,7 +21,8 @@ const (
 	StateLost      State = "lost"
 )
 
-// StateSelection selects jobs: a State, SelectOpen, SelectEnded, or "" for all.
+// StateSelection selects jobs: one or more of the states, SelectOpen and SelectEnded, separated by
+// commas, or "" for all.
 type StateSelection string
 
 // Selections of several states.
@@ -31,16 +33,30 @@ const (
 
 // Includes reports whether a selection includes a state.
 func (sel StateSelection) Includes(s State) bool {
-	open := s == StateSubmitted || s == StateQueued || s == StateRunning
-	switch sel {
-	case "":
-		return true
-	case SelectOpen:
-		return open
-	case SelectEnded:
-		return !open
+	group := SelectEnded
+	if s == StateSubmitted || s == StateQueued || s == StateRunning {
+		group = SelectOpen
 	}
-	return s == State(sel)
+	for one := range strings.SplitSeq(string(sel), ",") {
+		if one == "" || one == string(s) || one == string(group) {
+			return true
+		}
+	}
+	return false
+}
+
+// validate refuses a selection with an unknown name.
+func (sel StateSelection) validate() error {
+	known := []string{"", string(SelectOpen), string(SelectEnded)}
+	for _, s := range States() {
+		known = append(known, string(s))
+	}
+	for one := range strings.SplitSeq(string(sel), ",") {
+		if err := validateOneOf("state", one, known...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // States lists every state in the order in which a job passes through them.
@@ -87,15 +103,27 @@ const MaxSearchBytes = 256
 
 // JobListRequest is job.list: list jobs, newest first.
 type JobListRequest struct {
-	// Only jobs in this state, or "open" (submitted, queued, running) or "ended" jobs.
+	// Only jobs in one of these states, separated by commas; "open" stands for submitted, queued and
+	// running, "ended" for all others.
 	State StateSelection `json:"state,omitempty"`
 	// Only jobs whose ID, model, dataset, user or a node contains this text, in any case.
 	Search string `json:"search,omitempty"`
 	User   string `json:"user,omitempty"`  // only jobs of this user
 	Model  string `json:"model,omitempty"` // only jobs of this model
 	Node   string `json:"node,omitempty"`  // only jobs of this node
+	Label  string `json:"label,omitempty"` // only jobs with this label, "name" or "name=value"
+	// Only jobs that have not ended before this instant.
+	Since time.Time `json:"since,omitzero"`
+	// Only jobs that were submitted, or started without a request, before this instant.
+	Until time.Time `json:"until,omitzero"`
 	// Only jobs with an active warning.
 	AtRisk bool `json:"at_risk,omitempty"`
+	// Only jobs that missed their SLO.
+	Missed bool `json:"missed,omitempty"`
+	// Order: "probability", "deadline", "started", "ended", "id", "model", "user", "node" or "state",
+	// ascending, or descending after a "-"; jobs without the figure come last. Default: newest first.
+	// A sorted list has at most the 5000 newest of the selected jobs.
+	Sort string `json:"sort,omitempty"`
 	// Jobs per page, 1 to 1000; default 100. A page of a selection other than by state may have fewer,
 	// also none, and a next one.
 	Limit int    `json:"limit,omitempty"`
@@ -107,19 +135,24 @@ func (r *JobListRequest) Subject() string { return SubjectJobList }
 
 // Validate implements Request.
 func (r *JobListRequest) Validate() error {
-	err := cmp.Or(
+	return cmp.Or(
 		validateRange("limit", r.Limit, 0, MaxPage),
 		validateLength("search", len(r.Search), MaxSearchBytes),
 		validateLength("user", len(r.User), MaxSearchBytes),
 		validateLength("model", len(r.Model), MaxSearchBytes),
 		validateLength("node", len(r.Node), MaxSearchBytes),
+		validateLength("label", len(r.Label), 2*MaxSearchBytes),
 		validateOptionalToken("after", r.After),
+		r.State.validate(),
+		validateOneOf("sort", strings.TrimPrefix(r.Sort, "-"), append(JobOrders(), "")...),
 	)
-	selections := []StateSelection{"", SelectOpen, SelectEnded}
-	for _, s := range States() {
-		selections = append(selections, StateSelection(s))
+}
+
+// JobOrders lists the fields by which job.list sorts.
+func JobOrders() []string {
+	return []string{
+		"probability", "deadline", "started", "ended", "id", "model", "user", "node", "state",
 	}
-	return cmp.Or(err, validateOneOf("state", r.State, selections...))
 }
 
 // Bottleneck is what limits a running job.
@@ -139,9 +172,12 @@ type JobStatus struct {
 	State State  `json:"state"`
 	Model string `json:"model"`
 	// Absent if the request has none.
-	Dataset string   `json:"dataset,omitempty"`
-	User    string   `json:"user,omitempty"`
-	Nodes   []string `json:"nodes,omitempty"`
+	Dataset string            `json:"dataset,omitempty"`
+	User    string            `json:"user,omitempty"`
+	Labels  map[string]string `json:"labels,omitempty"`
+	Nodes   []string          `json:"nodes,omitempty"`
+	// Place in the queue, from 1; absent for a job that is not queued.
+	QueuePosition uint32 `json:"queue_position,omitempty"`
 	// Current batch size; before the start, the advised one.
 	BatchSize uint32 `json:"batch_size,omitempty"`
 	// Current CPUs; before the start, the advised ones.
@@ -168,7 +204,7 @@ type JobStatus struct {
 	DeadlineAt *time.Time `json:"deadline_at,omitempty"`
 	// Predicted end of a running job; absent if unknown.
 	PredictedEndAt *time.Time `json:"predicted_end_at,omitempty"`
-	// Current probability of meeting the SLO.
+	// Probability of meeting the SLO: the current one of a running job, the advised one of a waiting job.
 	Probability *float64 `json:"probability,omitempty"`
 	// True while a warning is active: the probability fell below the confidence.
 	AtRisk bool `json:"at_risk,omitempty"`
@@ -183,6 +219,13 @@ type JobStatus struct {
 	Decision Decision `json:"decision,omitempty"`
 	// Change that is advised for a running job, in one sentence; absent: continue unchanged.
 	Proposal string `json:"proposal,omitempty"`
+	// Probability of meeting the SLO after the proposed change.
+	SavedProbability *float64 `json:"saved_probability,omitempty"`
+	// Cost of the proposed change: accuracy lost compared with continuing unchanged; negative for a
+	// gain.
+	AccuracyLoss *float64 `json:"accuracy_loss,omitempty"`
+	// Cost of the proposed change: CPU time in addition; negative if it saves some.
+	ExtraCPUSeconds *float64 `json:"extra_cpu_seconds,omitempty"`
 	// Whether a job that ended by itself met its SLO; absent for a cancelled, lost or incomplete
 	// job.
 	MetSLO *bool `json:"met_slo,omitempty"`
@@ -200,8 +243,10 @@ type JobList struct {
 	Jobs []JobStatus `json:"jobs"`
 	// Value of the field after for the next page; absent on the last page.
 	Next string `json:"next,omitempty"`
-	// Number of jobs in each state that the advisor knows, regardless of state, search and page.
+	// Number of jobs in each state that the advisor knows, regardless of selection and page.
 	Totals map[State]int `json:"totals,omitempty"`
+	// Number of jobs with an active warning, regardless of selection and page.
+	AtRisk int `json:"at_risk,omitempty"`
 }
 
 // Receipt is the reply to an event that a user published for a job of their own.

@@ -117,6 +117,16 @@ func (c *Cluster) CountByState() map[schemas.State]int {
 	return counts
 }
 
+// CountAtRisk returns the number of running jobs with an active warning.
+func (c *Cluster) CountAtRisk() (n int) {
+	for _, j := range c.running {
+		if j.IsAtRisk() {
+			n++
+		}
+	}
+	return n
+}
+
 // NewestFirst returns the jobs whose state matches a selection, the newest first. It begins with the
 // job that follows the job named by after, or with the newest job if after is empty. known is false
 // if the named job is unknown.

@@ -15,6 +15,8 @@ const (
 	// maxUnpackedJobs bounds the ended jobs that are not packed. A lost job comes back within
 	// minutes, if at all.
 	maxUnpackedJobs = 1024
+	// maxLabelBytes bounds the labels of a packed job, which keeps all or none.
+	maxLabelBytes = 512
 	// maxReasonBytes bounds the reason of the end of a packed job.
 	maxReasonBytes = 512
 )
@@ -42,7 +44,9 @@ func (j *Job) withoutProgress() *Job {
 	kept := *j
 	if j.Request != nil {
 		request := *j.Request
-		request.Labels = nil
+		if size(request.Labels) > maxLabelBytes {
+			request.Labels = nil
+		}
 		kept.Request = &request
 	}
 	kept.Answer, kept.Admission = nil, nil
@@ -58,6 +62,14 @@ func (j *Job) withoutProgress() *Job {
 	kept.ProgressAt, kept.LastSeen = time.Time{}, time.Time{}
 	kept.Uses, kept.FormerUses, kept.BarredMoves = nil, nil, nil
 	return &kept
+}
+
+// size returns the number of bytes of labels.
+func size(labels map[string]string) (n int) {
+	for name, value := range labels {
+		n += len(name) + len(value)
+	}
+	return n
 }
 
 // unpacked returns a job that is part of no list.

@@ -12,6 +12,14 @@ import (
 // submission. The caller must not change the slice.
 func (c *Cluster) Queue() []*Job { return c.waiting.all }
 
+// QueuePosition returns the place of a job in the queue, from 1; 0 if it is not queued.
+func (c *Cluster) QueuePosition(j *Job) uint32 {
+	if at, found := c.waiting.index(j); found {
+		return uint32(at) + 1
+	}
+	return 0
+}
+
 // QueuedFor returns the number of queued jobs that may run on one of some nodes: a job that would run there
 // waits behind them. No nodes mean that they are unknown, and may be any.
 func (c *Cluster) QueuedFor(nodes []string, now time.Time) (n int) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"time"
 
 	"courier/schemas"
 )
@@ -157,6 +158,78 @@ func (s *score) countGroups(j *Job, change func(*schemas.Tally)) {
 	change(s.Confidences.tally(group{Confidence: confidence}))
 	change(s.Users.tally(group{Name: q.User, Confidence: confidence}))
 	change(s.Models.tally(group{Name: q.Model, Dataset: q.Dataset, Confidence: confidence}))
+}
+
+// trendSteps is the number of steps of a trend.
+const trendSteps = 24
+
+// maxScored bounds the ended jobs of one answer, because they are unpacked for it.
+const maxScored = 20_000
+
+// Ended returns the jobs that ended last, as they are now, for ScoreOf.
+func (c *Cluster) Ended() []listed {
+	all := slices.Clone(c.ended.all[max(0, len(c.ended.all)-maxScored):])
+	for i, l := range all {
+		if j, ok := l.(*Job); ok { // it may come back and change
+			copied := *j
+			all[i] = &copied
+		}
+	}
+	return all
+}
+
+// ScoreOf returns the score of the ended jobs that a request selects, with its trend.
+func ScoreOf(ended []listed, q *schemas.ScoreRequest, now time.Time) *schemas.Score {
+	var from time.Time
+	var selected []*Job
+	for _, l := range ended {
+		j := l.unpacked()
+		if j.EndedAt.IsZero() { // it has not started and is expired
+			continue
+		}
+		if from.IsZero() || j.EndedAt.Before(from) {
+			from = j.EndedAt
+		}
+		user := ""
+		if j.Request != nil {
+			user = j.Request.User
+		}
+		if (q.User == "" || q.User == user) && (q.Model == "" || q.Model == j.Setting.Model) &&
+			!j.EndedAt.Before(q.Since) && (q.Until.IsZero() || j.EndedAt.Before(q.Until)) {
+			selected = append(selected, j)
+		}
+	}
+
+	end := now
+	if !q.Until.IsZero() && q.Until.Before(now) {
+		end = q.Until
+	}
+	begin := from
+	if q.Since.After(from) {
+		begin = q.Since
+	}
+	total, steps := score{}, make([]score, trendSteps)
+	length := end.Sub(begin) / trendSteps
+	for _, j := range selected {
+		total.end(j)
+		if length > 0 {
+			step := int(j.EndedAt.Sub(begin) / length)
+			steps[min(max(step, 0), trendSteps-1)].end(j)
+		}
+	}
+	reply := total.reply()
+	if from.IsZero() {
+		return reply
+	}
+	reply.From = &from
+	for i := range steps {
+		reply.Trend = append(reply.Trend, schemas.ScoreStep{
+			Since: begin.Add(time.Duration(i) * length),
+			Until: begin.Add(time.Duration(i+1) * length),
+			Tally: steps[i].Promises.WithRatio(),
+		})
+	}
+	return reply
 }
 
 // reply returns the score for job.score.

@@ -228,3 +228,52 @@ func TestCluster_ScoreIsBounded(t *testing.T) {
 			len(users), last, maxGroups+1)
 	}
 }
+
+// The score of a period has the jobs that ended in it, packed or not, and a trend that sums to it.
+func TestScoreOf_SelectsByTimeUserAndModel(t *testing.T) {
+	c := New()
+	c.limits.unpacked = 2
+	for i, user := range []string{"ada", "bob", "ada", "ada"} {
+		at := scoredAt.Add(time.Duration(i) * time.Hour)
+		job := fmt.Sprint("j", i)
+		submitted := answered(job, user, 0.95, 0.96)
+		submitted.At = at
+		stamp := schemas.JobStamp{Stamp: schemas.Stamp{At: at}, JobID: job, Run: 1}
+		ended := &schemas.Ended{JobStamp: stamp, Setting: scoredRun, Outcome: schemas.EventFinished, EpochsDone: 3}
+		if ended.At = at.Add(8 * time.Second); i == 3 {
+			ended.At = at.Add(12 * time.Second)
+		}
+		c.Apply(submitted, uint64(3*i+1), at)
+		c.Apply(&schemas.Started{JobStamp: stamp, Setting: scoredRun}, uint64(3*i+2), at)
+		c.Apply(ended, uint64(3*i+3), ended.At)
+	}
+	now := scoredAt.Add(4 * time.Hour)
+	for _, test := range []struct {
+		q          schemas.ScoreRequest
+		jobs, kept uint64
+	}{
+		{schemas.ScoreRequest{Since: scoredAt}, 4, 3},
+		{schemas.ScoreRequest{User: "ada"}, 3, 2},
+		{schemas.ScoreRequest{Since: scoredAt.Add(time.Hour), Until: scoredAt.Add(3 * time.Hour)}, 2, 2},
+		{schemas.ScoreRequest{Since: scoredAt.Add(3 * time.Hour), User: "ada"}, 1, 0},
+		{schemas.ScoreRequest{Model: "other"}, 0, 0},
+	} {
+		got := ScoreOf(c.Ended(), &test.q, now)
+		if got.Promises.Jobs != test.jobs || got.Promises.Kept != test.kept {
+			t.Errorf("score of %+v = %+v, want %d of %d", test.q, got.Promises, test.kept, test.jobs)
+		}
+		var trend schemas.Tally
+		for _, step := range got.Trend {
+			trend.Jobs, trend.Kept = trend.Jobs+step.Jobs, trend.Kept+step.Kept
+		}
+		if trend.Jobs != test.jobs || trend.Kept != test.kept {
+			t.Errorf("trend of %+v sums to %+v, want %d of %d", test.q, trend, test.kept, test.jobs)
+		}
+		if from := scoredAt.Add(8 * time.Second); got.From == nil || !got.From.Equal(from) {
+			t.Errorf("score of %+v is from %v, want %v", test.q, got.From, from)
+		}
+	}
+	if got := c.Score().Promises; got.Jobs != 4 || got.Kept != 3 {
+		t.Errorf("the score of the whole log changed to %+v", got)
+	}
+}
