@@ -44,8 +44,8 @@ func TestReader_Slurm(t *testing.T) {
 			"refused: sacct.txt:2: State: the job is running: only ended jobs can be imported\n" +
 				"refused: sacct.txt:3: outcome (State): the run has cancelled, and no epoch has a time: nothing" +
 				" can be learned from it\n" +
-				"refused: sacct.txt:4: batch_size: missing in the source: name its column with --columns" +
-				" batch_size=NAME, or give --batch-size\n" +
+				"refused: sacct.txt:4: epochs: the source has neither epochs nor their number: name the column with" +
+				" --columns epochs=NAME, or give --epochs\n" +
 				"refused: sacct.txt:5: the row has 2 fields, the header 11\n",
 		},
 		{

@@ -37,7 +37,7 @@ func (r *Reader) build(d *runDraft) (*PastRun, *Refusal) {
 		User:     v.text(FieldUser),
 		Epochs:   d.epochs,
 	}
-	v.setting(&run.Setting, len(d.epochs))
+	v.setting(d, &run.Setting)
 	v.cluster(d, run)
 	v.ending(d, run)
 	v.times(run, r.o.Zone)
@@ -106,9 +106,13 @@ func (r *PastRun) validate() *Refusal {
 	return nil
 }
 
-func (v *fieldValues) setting(s *schemas.Setting, epochs int) {
+// setting reads the configuration. Without a batch size it is unknown, 0, as in courier run.
+func (v *fieldValues) setting(d *runDraft, s *schemas.Setting) {
+	epochs := len(d.epochs)
 	s.Model, s.Dataset = v.need(FieldModel, "model"), v.text(FieldDataset)
-	v.need(FieldBatchSize, "batch-size")
+	if d.called[FieldBatchSize] != "" { // other runs of the source have one
+		v.need(FieldBatchSize, "batch-size")
+	}
 	s.BatchSize = uint32(v.count(FieldBatchSize, schemas.MaxBatchSize))
 	v.need(FieldCPUs, "cpus")
 	s.CPUs = uint32(v.count(FieldCPUs, schemas.MaxCPUs))

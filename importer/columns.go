@@ -50,7 +50,7 @@ var fieldNames = []struct {
 	{FieldOutcome, "outcome status state job_state state_current success exit_code exit_status return_code"},
 	{FieldEpoch, "epoch training_iteration epoch_number"},
 	{FieldEpochSeconds, "epoch_seconds epoch_time epoch_duration time_per_epoch seconds_per_epoch" +
-		" sec_per_epoch duration_per_epoch time_this_iter time_epoch epoch_runtime time_this_epoch"},
+		" sec_per_epoch duration_per_epoch time_this_iter time_epoch epoch_runtime time_this_epoch dur"},
 	{FieldLoss, "loss train_loss training_loss"},
 }
 
@@ -83,7 +83,8 @@ func columnsOf(n names, requested map[string]string) map[string]string {
 			}
 			continue
 		}
-		if name := n.known(f.field, strings.Fields(f.known)); name != "" {
+		name := n.known(f.field, strings.Fields(f.known))
+		if name != "" && (n.values == nil || len(n.values(name)) > 0) {
 			found[f.field] = name
 		}
 	}
@@ -183,7 +184,7 @@ func mayBe(field, text string) bool {
 		return known && v <= schemas.MaxSLO.Seconds()
 	case FieldStartedAt, FieldEndedAt:
 		_, err := Instant(text, time.UTC)
-		return err == nil || dateForm.MatchString(text) // it is refused with its reason
+		return err == nil || dayOrMonthFirst.MatchString(text) // it is refused with its reason
 	case FieldAccuracy, FieldError:
 		_, why = ratio(field, text)
 	case FieldOutcome:
@@ -306,14 +307,38 @@ func (n *names) epochs(found, requested map[string]string) {
 	if _, ok := requested[FieldEpoch]; ok || name == "" {
 		return
 	}
-	if !n.countsEpochs(name) && (len(n.values(name)) >= 2 || found[FieldEpochs] == "") {
-		delete(found, FieldEpoch)
-		if _, ok := found[FieldEpochs]; !ok {
-			found[FieldEpochs] = name
-		}
+	values := n.values(name)
+	rowsAreRuns := n.haveOwnNames(found[FieldRunID]) && slices.ContainsFunc(values, func(v string) bool {
+		return numberOf(v) > 1
+	})
+	if !rowsAreRuns && (n.countsEpochs(name) || len(values) < 2 && found[FieldEpochs] != "") {
+		n.partsOfEpochs(found, requested)
 		return
 	}
-	n.partsOfEpochs(found, requested)
+	delete(found, FieldEpoch)
+	if _, ok := found[FieldEpochs]; !ok && !mayBeLastEpochs(name, values) && found[FieldLoss] == "" {
+		found[FieldEpochs] = name
+	}
+}
+
+// haveOwnNames reports whether each of several rows has a name of its own in a column.
+func (n *names) haveOwnNames(column string) bool {
+	values := n.values(column)
+	return len(values) > 1 && len(slices.Compact(slices.Sorted(slices.Values(values)))) == len(values)
+}
+
+// mayBeLastEpochs reports whether a column named epoch, of rows that are runs, may have the last epoch of
+// each, counted from 0, as tracking tools export it: 9, 19, 4. A number of iterations counts from 1.
+func mayBeLastEpochs(name string, values []string) bool {
+	return compact(name) != "trainingiteration" && !slices.ContainsFunc(values, func(v string) bool {
+		return math.Mod(numberOf(v)+1, 5) != 0
+	})
+}
+
+// numberOf returns the number in a cell; 0 if it is none.
+func numberOf(text string) float64 {
+	v, _ := strconv.ParseFloat(text, 64)
+	return v
 }
 
 // partsOfEpochs drops a column with the time of the training in each epoch, if another column has the

@@ -187,14 +187,16 @@ func TestReader_CSV(t *testing.T) {
 				" schedule such runs sequentially\n",
 		},
 		{
-			"the batch size of one of two devices",
+			"the batch size of one of two devices: that of the run is unknown",
 			"model,per_device_train_batch_size,num_gpus,cpus,time_s\nm,8,2,4,100\n", nil,
-			"refused: runs.csv:2: batch_size: missing in the source: name its column with --columns batch_size=NAME," +
-				" or give --batch-size\n",
+			"m b0 c4 e10 on runs from 2020-10-21T00:00:00 100s finished\n",
 		},
-		{"a field is missing", "model,cpus,time_s\nm,1,100\n", nil,
-			"refused: runs.csv:2: batch_size: missing in the source: name its column with --columns batch_size=NAME," +
-				" or give --batch-size\n"},
+		{"no batch size", "model,batch,cpus,time_s\nm,,1,100\n", nil,
+			"m b0 c1 e10 on runs from 2020-10-21T00:00:00 100s finished\n"},
+		{"no batch size in one of two rows", "model,batch,cpus,time_s\nm,64,1,100\nm,,1,100\n", nil,
+			"m b64 c1 e10 on runs from 2020-10-21T00:00:00 100s finished\n" +
+				"refused: runs.csv:3: batch_size (batch): missing in the source: name its column with --columns" +
+				" batch_size=NAME, or give --batch-size\n"},
 		{
 			"a field is wrong",
 			"model,batch,cpus,time_s,accuracy,status\nm,64.5,1,100,0.9,ok\n" +
@@ -381,6 +383,18 @@ func TestReader_CSVWithARowPerEpoch(t *testing.T) {
 			"m b64 c2 e5 on runs from 2020-10-21T00:00:00 90s finished\n" +
 				"refused: runs.csv:3: outcome (exit_code): the run has failed, and no epoch has a time: nothing" +
 				" can be learned from it\n",
+		},
+		{
+			"the last epoch of each run, as tracking tools export it",
+			"Name,batch_size,epochs,epoch,train_loss,Runtime,model,cpus\na,64,10,9,0.3,100,m,2\nb,32,10,1,0.9,20,m,2\n",
+			"",
+			"m b64 c2 e10 on runs from 2020-10-21T00:00:00 100s finished\n" +
+				"m b32 c2 e10 on runs from 2020-10-21T00:01:41 20s finished\n",
+		},
+		{
+			"the last epoch of a run alone", "epoch,training_duration,model,batch,cpus\n9,0:05:00.5,m,64,2\n", "",
+			"refused: runs.csv:2: epochs: the source has neither epochs nor their number: name the column with" +
+				" --columns epochs=NAME, or give --epochs\n",
 		},
 		{
 			"states of Optuna", "bs,model,cpus,epochs,time,state\n64,m,2,5,1.5,TrialState.COMPLETE\n", "",

@@ -13,8 +13,8 @@
 // The same sources with the same options result in the same jobs: the job ID depends on the run's
 // own ID and its content, not on the file name or the time of the import. The package does not
 // guess: a missing value comes from Options.Defaults, or the run is rejected with file, line and
-// field. A run with only a total time has a start and an end but no epochs; the trainer divides its
-// time by its number of epochs.
+// field. Only a batch size may stay unknown. A run with only a total time has a start and an end but
+// no epochs; the trainer divides its time by its number of epochs.
 //
 // Implausible runs are rejected: fewer epochs than configured, exactly the time of another run,
 // times that are not positive, an end before the start, and logs with lines of two jobs.

@@ -62,14 +62,14 @@ func (t *table) epoch(d *runDraft, phase output.Column) {
 // constants takes the values of a row about the whole run. A run has one batch size: a column that
 // varies may be the number of the batch.
 func (r *epochRun) constants(d *runDraft) *Refusal {
-	for field, v := range d.values {
-		old := r.draft.values[field]
-		if (field == FieldBatchSize || field == FieldCPUs) && v != "" && old != "" {
-			a, _ := strconv.ParseFloat(v, 64) // of a column whose values fit
-			if b, _ := strconv.ParseFloat(old, 64); a != b {
-				return refuse(ReasonMixed, field, "the rows of one run have %s and %s", clip(old), clip(v))
-			}
+	for _, field := range []string{FieldBatchSize, FieldCPUs} {
+		v, old := d.values[field], r.draft.values[field]
+		a, _ := strconv.ParseFloat(v, 64) // of a column whose values fit
+		if b, _ := strconv.ParseFloat(old, 64); v != "" && old != "" && a != b {
+			return refuse(ReasonMixed, field, "the rows of one run have %s and %s", clip(old), clip(v))
 		}
+	}
+	for field, v := range d.values {
 		if v != "" {
 			r.draft.values[field] = v
 		}

@@ -2,10 +2,9 @@ package importer
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"courier/schemas"
 )
@@ -15,138 +14,85 @@ var runEvents = []string{
 	schemas.EventStarted, schemas.EventEpoch, schemas.EventFinished, schemas.EventFailed, schemas.EventCancelled,
 }
 
-// eventRuns groups Courier events by run.
+// eventRuns groups Courier's own events by run.
 type eventRuns struct {
 	*Reader
-	runs  map[string]*eventRun // by job and run
-	order []*eventRun
+	runs  map[runKey]*PastRun
+	order []*PastRun
 }
 
-// eventRun holds the events of a run.
-type eventRun struct {
-	*PastRun
-	started *schemas.Started
-	epochs  []*schemas.Epoch
-	ended   *schemas.Ended
-	broken  *Refusal
+type runKey struct {
+	job    string
+	number uint32
 }
 
-// event adds an event; subject is empty if the source has none.
+// event adds an event; duplicates, and events that a runner does not publish, are ignored.
 func (s *eventRuns) event(at Place, subject string, body json.RawMessage) {
-	var stamp struct {
-		schemas.JobStamp
-		Outcome   *string          `json:"outcome"`
-		Epoch     *json.RawMessage `json:"epoch"`
-		Heartbeat *json.RawMessage `json:"heartbeat_seconds"`
-	}
-	if err := json.Unmarshal(body, &stamp); err != nil {
-		s.reject(at, refuse(ReasonUnreadable, "event", "%s", err))
+	if kind := subject[strings.LastIndexByte(subject, '.')+1:]; !slices.Contains(runEvents, kind) {
 		return
-	}
-	if subject == "" {
-		kind := ""
-		switch {
-		case stamp.Outcome != nil:
-			kind = *stamp.Outcome
-		case stamp.Epoch != nil:
-			kind = schemas.EventEpoch
-		case stamp.Heartbeat != nil || strings.HasSuffix(stamp.EventID, "/"+schemas.EventStarted):
-			kind = schemas.EventStarted
-		}
-		subject = schemas.JobSubject(stamp.JobID, kind)
-	}
-	if !slices.ContainsFunc(runEvents, func(kind string) bool {
-		return subject == schemas.JobSubject(stamp.JobID, kind)
-	}) {
-		return
-	}
-	key := fmt.Sprintf("%s/%d", stamp.JobID, stamp.Run)
-	t := s.runs[key]
-	if t == nil {
-		t = &eventRun{PastRun: &PastRun{Place: at, SourceID: stamp.JobID, JobID: stamp.JobID, Number: stamp.Run}}
-		s.runs[key], s.order = t, append(s.order, t)
 	}
 	event, err := schemas.Parse(subject, body)
-	var refusal *schemas.Error
-	if errors.As(err, &refusal) {
-		t.Place, t.broken = at, refuse(ReasonInvalid, refusal.Field, "%s", refusal.Message)
+	if err != nil {
+		s.reject(at, refuse(ReasonUnreadable, "event", "%s", schemas.Plain(err)))
 		return
 	}
-	t.add(at, event)
-}
-
-// add adds an event and ignores duplicates.
-func (t *eventRun) add(at Place, event schemas.Event) {
-	want := ""
-	switch e := event.(type) {
-	case *schemas.Started:
-		t.started, want = e, schemas.StartedID(t.JobID, t.Number)
-	case *schemas.Epoch:
-		want = schemas.EpochID(t.JobID, t.Number, e.Epoch)
-		if n := len(t.epochs); n == 0 || t.epochs[n-1].Epoch != e.Epoch {
-			t.epochs = append(t.epochs, e)
-		}
-	case *schemas.Ended:
-		t.ended, want = e, schemas.EndedID(t.JobID, t.Number, e.Outcome)
+	job, position := positionOf(event)
+	key := runKey{job, uint32(position >> 32)}
+	run := s.runs[key]
+	if run == nil {
+		run = &PastRun{Place: at, SourceID: job, JobID: job, Number: key.number}
+		s.runs[key], s.order = run, append(s.order, run)
 	}
-	if event.ID() != want && t.broken == nil {
-		t.Place, t.broken = at, refuse(ReasonInvalid, "event_id",
-			"%q is not the ID of this event, %q", clip(event.ID()), want)
+	if n := len(run.kept); n == 0 || run.kept[n-1].ID() != event.ID() {
+		run.kept = append(run.kept, event)
 	}
 }
 
 // end converts the groups of events to runs, which keep their events.
 func (s *eventRuns) end() {
-	for _, t := range s.order {
-		if why := t.build(); why != nil {
-			s.reject(t.Place, why)
+	for _, run := range s.order {
+		if why := run.fromEvents(); why != nil {
+			s.reject(run.Place, why)
 			continue
 		}
-		s.accept(t.PastRun)
+		s.accept(run)
 	}
 }
 
-func (t *eventRun) build() *Refusal {
-	switch {
-	case t.broken != nil:
-		return t.broken
-	case t.Number == 0:
-		return refuse(ReasonInvalid, "run", "0 is not a run number: runs are numbered from 1")
-	case t.ended == nil:
-		return refuse(ReasonUnfinished, "",
-			"run %d of job %s has no finished, failed or cancelled event", t.Number, t.JobID)
-	case t.started == nil && len(t.epochs) == 0:
-		return refuse(ReasonMissing, FieldStartedAt,
-			"run %d of job %s has neither a started event nor an epoch", t.Number, t.JobID)
-	case t.started != nil:
-		t.StartedAt, t.Setting, t.kept = t.started.At, t.started.Setting, append(t.kept, t.started)
-	default:
-		first := t.epochs[0]
-		t.StartedAt, t.Setting = first.At.Add(-duration(first.DurationSeconds)), first.Setting
-	}
-	last := t.StartedAt
-	for _, e := range t.epochs {
-		if e.At.Before(last) {
-			return refuse(ReasonOrder, "at",
-				"epoch %d of job %s ended at %s, before the previous event", e.Epoch, t.JobID, e.At)
+// fromEvents sets the fields of a run to those of its events.
+func (r *PastRun) fromEvents() *Refusal {
+	var last time.Time
+	for i, event := range r.kept {
+		at := event.Stamped().At
+		if at.Before(last) || r.Outcome != "" {
+			return refuse(ReasonOrder, "at", "%s at %s follows a later event, or the end of its run", event.ID(), at)
 		}
-		last = e.At
-		t.Epochs = append(t.Epochs, PastEpoch{
-			Number:   e.Epoch,
-			Seconds:  e.DurationSeconds,
-			Source:   e.DurationSource,
-			Accuracy: e.Accuracy,
-		})
-		t.kept = append(t.kept, e)
+		last = at
+		switch e := event.(type) {
+		case *schemas.Started:
+			r.StartedAt, r.Setting = at, e.Setting
+		case *schemas.Epoch:
+			if i == 0 {
+				r.StartedAt, r.Setting = at.Add(-duration(e.DurationSeconds)), e.Setting
+			}
+			r.Epochs = append(r.Epochs, PastEpoch{
+				Number: e.Epoch, Seconds: e.DurationSeconds, Source: e.DurationSource, Accuracy: e.Accuracy,
+			})
+		case *schemas.Ended:
+			r.Outcome, r.Startup, r.Accuracy = e.Outcome, e.StartupSeconds, e.Accuracy
+			r.hasNoTime = len(r.Epochs) == 0 && e.DurationSeconds == 0
+		}
 	}
-	if t.ended.At.Before(last) {
-		return refuse(ReasonOrder, "at", "job %s ended at %s, before its start or last epoch", t.JobID, t.ended.At)
+	r.Seconds = last.Sub(r.StartedAt).Seconds()
+	switch {
+	case r.Outcome == "":
+		return refuse(ReasonUnfinished, "", "run %d of job %s has no finished, failed or cancelled event",
+			r.Number, r.JobID)
+	case r.StartedAt.IsZero():
+		return refuse(ReasonMissing, FieldStartedAt, "run %d of job %s has neither a started event nor an epoch",
+			r.Number, r.JobID)
+	case !(r.Seconds > 0):
+		return refuse(ReasonPositive, "at", "job %s ended when it started", r.JobID)
 	}
-	t.kept = append(t.kept, t.ended)
-	t.Outcome, t.Startup, t.Accuracy = t.ended.Outcome, t.ended.StartupSeconds, t.ended.Accuracy
-	if t.Seconds = t.ended.At.Sub(t.StartedAt).Seconds(); !(t.Seconds > 0) {
-		return refuse(ReasonPositive, "at", "job %s ended when it started", t.JobID)
-	}
-	t.hasNoTime = len(t.epochs) == 0 && t.ended.DurationSeconds == 0
-	return t.checkEpochs()
+	return r.checkEpochs()
 }

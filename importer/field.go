@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -95,6 +96,9 @@ var (
 	}
 )
 
+// dayOrMonthFirst matches dates that mean two days.
+var dayOrMonthFirst = regexp.MustCompile(`^\d{1,2}[./-]\d{1,2}[./-]\d{4}\b`)
+
 // Instant parses a timestamp: RFC 3339, a date with or without a time of day in the zone, or
 // seconds or milliseconds since 1970. With a nil zone, a timestamp without one is an error.
 func Instant(text string, zone *time.Location) (time.Time, error) {
@@ -118,9 +122,8 @@ func Instant(text string, zone *time.Location) (time.Time, error) {
 			return t.UTC(), nil
 		}
 	}
-	if dateForm.MatchString(text) {
-		return time.Time{}, fmt.Errorf("%q may begin with the day or with the month, and no date of its column"+
-			" tells which: write 2020-10-21", clip(text))
+	if dayOrMonthFirst.MatchString(text) {
+		return time.Time{}, fmt.Errorf("%q may begin with the day or with the month: write 2020-10-21", clip(text))
 	}
 	if v, err := strconv.ParseFloat(text, 64); err == nil {
 		switch {

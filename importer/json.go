@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"slices"
-	"strconv"
 	"strings"
 
 	"courier/schemas"
@@ -33,16 +31,15 @@ const maxDocument = 256 << 20
 //	 "started_at":"2024-05-01T10:00:00Z","epoch_seconds":[2.5,2.1,2.2],
 //	 "accuracies":[0.81,0.88,0.9],"losses":[0.9,0.5,0.4],"nodes":["worker-1"]}
 //
-// An event is its body alone, or {"subject":…,"event":…} as courier replay --save writes it. Events keep
-// their IDs. Events that a runner does not publish (submissions, advice) are ignored.
+// An event is {"subject":…,"event":…}, as courier replay --save writes it. Events keep their IDs.
 //
 // A document is a list of such objects, an object with one such list, whose other fields are those of
-// each row, an object of lists of equal length, or the pods or jobs of Kubernetes.
+// each row, or the pods or jobs of Kubernetes.
 func (r *Reader) json(name string, in io.Reader) error {
 	b := bufio.NewReaderSize(in, 64<<10)
 	s := &jsonSource{
 		table:  r.newTable(name, nil),
-		events: &eventRuns{Reader: r, runs: map[string]*eventRun{}},
+		events: &eventRuns{Reader: r, runs: map[runKey]*PastRun{}},
 	}
 	head, err := b.Peek(b.Size())
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -106,21 +103,10 @@ func (s *jsonSource) value(line int, text []byte) error {
 	case fields["event"] != nil && fields["event"][0] == '{':
 		s.events.event(at, textOf(fields["subject"]), fields["event"])
 		return nil
-	case fields["event_id"] != nil:
-		s.events.event(at, "", text)
-		return nil
 	}
 	if jobs := append(podsOf(text), slurmDocument(fields)...); jobs != nil {
 		for _, cells := range jobs {
 			s.batchJob(at, cells)
-		}
-		return nil
-	}
-	if columns := columnar(fields, s.o.Columns); columns != nil {
-		for _, cells := range columns {
-			if err := s.add(record{line: line, cells: cells}); err != nil {
-				return err
-			}
 		}
 		return nil
 	}
@@ -221,89 +207,6 @@ func nested(fields map[string]json.RawMessage) (name string, list []json.RawMess
 		name, list = k, all
 	}
 	return name, list
-}
-
-// columnar returns the rows of an object whose fields are columns, as pandas and Keras write them: at
-// least two lists of the same length. It returns nil for another object, such as a run with the lists of
-// its nodes and tags, of which no list is a known column. A row per epoch gets its number if no column
-// has it.
-func columnar(fields map[string]json.RawMessage, requested map[string]string) (rows []map[string]string) {
-	if fields[listSeconds] != nil {
-		return nil // a run with lists
-	}
-	columns, constants := map[string][]string{}, map[string]string{}
-	for name, raw := range fields {
-		values := columnValues(raw)
-		switch {
-		case values != nil:
-			columns[name] = values
-		case raw[0] == '{':
-			return nil
-		default:
-			constants[name] = cell(textOf(raw))
-		}
-	}
-	have := slices.Sorted(maps.Keys(columns))
-	found := columnsOf(names{have: have}, requested)
-	if len(columns) < 2 || len(found) == 0 || len(found) == 1 && found[FieldNodes] != "" {
-		return nil
-	}
-	numbered := isHistory(found)
-	for i := range columns[have[0]] {
-		row := maps.Clone(constants)
-		for name, values := range columns {
-			if len(values) != len(columns[have[0]]) {
-				return nil
-			}
-			row[name] = values[i]
-		}
-		if numbered {
-			row[FieldEpoch] = strconv.Itoa(i + 1)
-		}
-		rows = append(rows, row)
-	}
-	return rows
-}
-
-// isHistory reports whether columns are the history of a run, as of Keras: metrics and times, and nothing
-// about whole runs. A time may be that of epochs if there is a loss, which tables of runs do not have.
-func isHistory(found map[string]string) bool {
-	perEpoch := []string{FieldAccuracy, FieldError, FieldLoss, FieldEpochSeconds}
-	if found[FieldLoss] != "" {
-		perEpoch = append(perEpoch, FieldSeconds)
-	}
-	for field := range found {
-		if !slices.Contains(perEpoch, field) {
-			return false
-		}
-	}
-	return true
-}
-
-// columnValues returns the cells of a column: a list of numbers or texts, or an object with the keys
-// from "0".
-func columnValues(raw json.RawMessage) (values []string) {
-	var list []json.RawMessage
-	var indexed map[string]json.RawMessage
-	if json.Unmarshal(raw, &list) != nil {
-		if json.Unmarshal(raw, &indexed) != nil {
-			return nil
-		}
-		for i := range len(indexed) {
-			v, found := indexed[strconv.Itoa(i)]
-			if !found {
-				return nil
-			}
-			list = append(list, v)
-		}
-	}
-	for _, v := range list {
-		if v[0] == '{' || v[0] == '[' {
-			return nil
-		}
-		values = append(values, cell(textOf(v)))
-	}
-	return values
 }
 
 // lists reads the fields with one value per epoch.

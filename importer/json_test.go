@@ -79,16 +79,6 @@ func TestReader_JSONLines(t *testing.T) {
 			"m b64 c2 e3 on a+b from 2024-05-01T10:00:00 9.5s finished\n",
 		},
 		{
-			"lists of a history",
-			`{"model":"m","batch_size":8,"cpus":2,"loss":[2,1],"val_accuracy":[0.5,0.75],"epoch_time":[9,8]}`,
-			"m b8 c2 e2 on runs from 2020-10-21T00:00:00 17s finished accuracy 0.75 1:9=0.5 2:8=0.75\n",
-		},
-		{
-			"lists of a history with the time since its start",
-			`{"model":"m","batch_size":8,"cpus":2,"loss":[3,2,1],"val_accuracy":[0.25,0.5,0.75],"time":[9,17,26]}`,
-			"m b8 c2 e3 on runs from 2020-10-21T00:00:00 26s finished accuracy 0.75 1:9=0.25 2:8=0.5 3:9=0.75\n",
-		},
-		{
 			"no JSON, and the next line", "{\n" + begin + `"epochs":3,"duration_seconds":9.5}`,
 			"m b64 c2 e3 on runs from 2024-05-01T10:00:00 9.5s finished\nrefused: runs.jsonl:1: not a JSON object:" +
 				" unexpected end of JSON input\n",
@@ -121,20 +111,17 @@ func TestReader_Pods(t *testing.T) {
 	}
 }
 
-// event writes an event as a line.
-func event(t *testing.T, wrapped bool, e schemas.Event) string {
+// event writes an event as a line of a saved log.
+func event(t *testing.T, e schemas.Event) string {
 	t.Helper()
 	body, err := schemas.Marshal(e)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if wrapped {
-		return `{"subject":"` + e.Subject() + `","sequence":7,"event":` + string(body) + "}\n"
-	}
-	return string(body) + "\n"
+	return `{"subject":"` + e.Subject() + `","sequence":7,"event":` + string(body) + "}\n"
 }
 
-// Events of package schemas keep their IDs in all formats.
+// Events of a saved log keep their IDs.
 func TestReader_JSONEvents(t *testing.T) {
 	at := func(s float64) time.Time { return since.Add(time.Duration(s * float64(time.Second))) }
 	set := schemas.Setting{Model: "m", BatchSize: 64, CPUs: 2, Epochs: 2, Nodes: []string{"n"}}
@@ -158,8 +145,6 @@ func TestReader_JSONEvents(t *testing.T) {
 		EpochsDone:      2,
 		DurationSeconds: 5,
 	}
-	other := epoch(2, 4.5, 2)
-	other.EventID = "j/2/7"
 	advice := `{"subject":"job.j.advice","event":{"event_id":"j/3/advice"}}` + "\n"
 	for _, c := range []struct {
 		name   string
@@ -187,36 +172,27 @@ func TestReader_JSONEvents(t *testing.T) {
 		{
 			"times go back", []schemas.Event{started, epoch(1, 2.5, 2), epoch(2, 2, 2), finished},
 			"",
-			"refused: log.jsonl:1: at: epoch 2 of job j ended at 2020-10-21 00:00:02 +0000 UTC, before the previous" +
-				" event\n",
-		},
-		{
-			"another identity", []schemas.Event{started, epoch(1, 2.5, 2), other, finished}, "",
-			"refused: log.jsonl:3: event_id: \"j/2/7\" is not the ID of this event, \"j/2/2\"\n",
+			"refused: log.jsonl:1: at: j/2/2 at 2020-10-21 00:00:02 +0000 UTC follows a later event, or the end of" +
+				" its run\n",
 		},
 		{
 			"a value out of range", []schemas.Event{started, epoch(1, 2.5, 0)}, "",
-			"refused: log.jsonl:2: duration_seconds: missing or 0; want a time above 0\n",
+			"refused: log.jsonl:2: event: duration_seconds: missing or 0; want a time above 0\n" +
+				"refused: log.jsonl:1: run 2 of job j has no finished, failed or cancelled event\n",
 		},
 	} {
-		for _, wrapped := range []bool{false, true} {
-			text := c.more
-			if !wrapped {
-				text = ""
-			}
-			lines := ""
-			for _, e := range c.events {
-				lines += event(t, wrapped, e)
-			}
-			f := read(t, importer.Options{Now: now}, importer.FormatJSON, "log.jsonl", lines+text)
-			if got := brief(f); got != c.want {
-				t.Errorf("%s (wrapped %t):\n got %s\nwant %s", c.name, wrapped, got, c.want)
-			}
-			for _, r := range f.Runs {
-				if events := r.Events(); r.EndID() != "j/2/finished" ||
-					events[len(events)-1].ID() != r.EndID() || len(events) != len(c.events) {
-					t.Errorf("%s: %d events to %s, want those of the file", c.name, len(events), r.EndID())
-				}
+		lines := ""
+		for _, e := range c.events {
+			lines += event(t, e)
+		}
+		f := read(t, importer.Options{Now: now}, importer.FormatJSON, "log.jsonl", lines+c.more)
+		if got := brief(f); got != c.want {
+			t.Errorf("%s:\n got %s\nwant %s", c.name, got, c.want)
+		}
+		for _, r := range f.Runs {
+			if events := r.Events(); r.EndID() != "j/2/finished" ||
+				events[len(events)-1].ID() != r.EndID() || len(events) != len(c.events) {
+				t.Errorf("%s: %d events to %s, want those of the file", c.name, len(events), r.EndID())
 			}
 		}
 	}

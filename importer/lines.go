@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// maxLine is the maximum length of a line; Spark writes whole query plans.
+// maxLine is the maximum length of a line; one line may be a whole document.
 const maxLine = 16 << 20
 
 // eachLine calls do for every line that is not blank, with its number from 1. The line is valid

@@ -15,56 +15,19 @@ import (
 	"courier/schemas"
 )
 
-// Directory reads a directory of a rolling Spark event log, or of MLflow's file store: the whole
-// store, an experiment, or a run. It returns only I/O errors; Finish returns rejected runs.
-func (r *Reader) Directory(format, name string, dir fs.FS) error {
+// Directory reads a directory of MLflow's file store: the whole store, an experiment, or a run. It
+// returns only I/O errors; Finish returns rejected runs.
+func (r *Reader) Directory(name string, dir fs.FS) error {
 	if len(r.o.Where) > 0 {
-		return fmt.Errorf("%s: --where selects rows of CSV files, and this is another format", name)
-	}
-	segments, err := fs.Glob(dir, "events_*")
-	if err != nil {
-		return err
-	}
-	switch {
-	case len(segments) > 0 && format != FormatMLflow:
-		return r.rolling(name, dir, segments)
-	case format == FormatSpark:
-		return fmt.Errorf("%s has no events_… files of a rolling event log; name the files of"+
-			" other event logs",
-			name)
+		return fmt.Errorf("%s: --where selects rows of CSV and JSON files, and this is another format", name)
 	}
 	before := r.found.Read
 	if err := r.mlflow(name, dir); err != nil {
 		return err
 	}
 	if r.found.Read == before {
-		return fmt.Errorf("%s has neither a run of MLflow (meta.yaml with a run_id) nor events_…"+
-			" files of Spark",
-			name)
+		return fmt.Errorf("%s has no run of MLflow (meta.yaml with a run_id)", name)
 	}
-	return nil
-}
-
-// rolling reads the files of a rolling event log in their order.
-func (r *Reader) rolling(name string, dir fs.FS, segments []string) error {
-	number := func(segment string) (n int) {
-		fmt.Sscanf(segment, "events_%d_", &n) // other names have the number 0
-		return n
-	}
-	slices.SortFunc(segments, func(a, b string) int { return number(a) - number(b) })
-	a := newApplication(name)
-	for _, segment := range segments {
-		file, err := dir.Open(segment)
-		if err != nil {
-			return err
-		}
-		err = a.read(file, path.Join(name, segment))
-		_ = file.Close() // only read
-		if err != nil {
-			return err
-		}
-	}
-	r.application(a)
 	return nil
 }
 

@@ -189,7 +189,7 @@ func TestReader_MLflow(t *testing.T) {
 			Now:      now,
 			Defaults: map[string]string{importer.FieldCPUs: "2"},
 		})
-		if err := r.Directory(importer.FormatMLflow, "mlruns", store(c.change)); err != nil {
+		if err := r.Directory("mlruns", store(c.change)); err != nil {
 			t.Fatal(err)
 		}
 		if got := brief(r.Finish()); got != c.want {
@@ -197,8 +197,8 @@ func TestReader_MLflow(t *testing.T) {
 		}
 	}
 	r := importer.New(importer.Options{})
-	if err := r.Directory(importer.FormatAuto, "elsewhere", fstest.MapFS{"a/b": {}}); err == nil ||
-		!strings.Contains(err.Error(), "elsewhere has neither a run of MLflow") {
-		t.Errorf("Directory of an unknown format = %v, want the missing formats", err)
+	if err := r.Directory("elsewhere", fstest.MapFS{"a/b": {}}); err == nil ||
+		!strings.Contains(err.Error(), "elsewhere has no run of MLflow") {
+		t.Errorf("Directory without a run = %v, want that it has none", err)
 	}
 }

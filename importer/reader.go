@@ -43,7 +43,7 @@ type ReadResult struct {
 	LeftOut int               `json:"left_out,omitempty"`       // rows skipped by Options.Where
 	LaidOut int               `json:"laid_out,omitempty"`       // runs scheduled from Options.Since
 	Columns map[string]string `json:"columns,omitempty"`        // field to the name of its column
-	Unused  map[string]string `json:"unused_columns,omitempty"` // column to the field that it resembles, or to ""
+	Unused  []string          `json:"unused_columns,omitempty"` // columns that no field was read from
 	Runs    []*PastRun        `json:"-"`                        // oldest first
 	Refused []*Refusal        `json:"refusals"`
 
@@ -54,7 +54,7 @@ type ReadResult struct {
 
 // New returns a Reader that has read nothing.
 func New(o Options) *Reader {
-	return &Reader{o, ReadResult{Columns: map[string]string{}, Unused: map[string]string{}, Refused: []*Refusal{}}}
+	return &Reader{o, ReadResult{Columns: map[string]string{}, Refused: []*Refusal{}}}
 }
 
 // accept records a run.

@@ -48,7 +48,6 @@ const (
 	FormatCSV    = "csv"    // one row per run or epoch
 	FormatJSON   = "json"   // one line per run or event
 	FormatBigDL  = "bigdl"  // the log of a BigDL driver: one run
-	FormatSpark  = "spark"  // Spark's event log: one run
 	FormatMLflow = "mlflow" // the directory of MLflow's file store
 	FormatSlurm  = "slurm"  // the output of sacct --parsable2
 	FormatPBS    = "pbs"    // the accounting log of PBS
@@ -58,9 +57,6 @@ const (
 func Detect(name string, begin []byte) string {
 	text := string(begin)
 	switch extension := strings.ToLower(path.Ext(name)); {
-	case strings.Contains(text, `"Event":"SparkListener`),
-		strings.Contains(text, `"Event":"org.apache.spark`):
-		return FormatSpark
 	case isSacct(text):
 		return FormatSlurm
 	case pbsLine.MatchString(firstOf(text)):
@@ -108,8 +104,6 @@ func (r *Reader) File(format, name string, in io.Reader) error {
 	switch format {
 	case FormatBigDL:
 		return r.bigdl(name, in)
-	case FormatSpark:
-		return r.spark(name, in)
 	case FormatSlurm:
 		return r.slurm(name, in)
 	case FormatPBS:
@@ -118,17 +112,17 @@ func (r *Reader) File(format, name string, in io.Reader) error {
 	return fmt.Errorf("%s: no file can have the format %s", name, format)
 }
 
-// Path reads a file, or a directory of MLflow or Spark, in a format or FormatAuto.
+// Path reads a file, or a directory of MLflow, in a format or FormatAuto.
 func (r *Reader) Path(format, name string) error {
 	info, err := os.Stat(name)
 	if err != nil {
 		return err
 	}
 	if info.IsDir() {
-		if format != FormatAuto && format != FormatMLflow && format != FormatSpark {
-			return fmt.Errorf("%s is a directory: name its files, or --format mlflow or spark", name)
+		if format != FormatAuto && format != FormatMLflow {
+			return fmt.Errorf("%s is a directory: name its files, or --format mlflow", name)
 		}
-		return r.Directory(format, filepath.ToSlash(name), os.DirFS(name))
+		return r.Directory(filepath.ToSlash(name), os.DirFS(name))
 	}
 	file, err := os.Open(name)
 	if err != nil {

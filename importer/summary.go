@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 
@@ -19,6 +18,9 @@ type Summary struct {
 	Rejected int           `json:"refused"`           // runs
 	Reasons  []ReasonCount `json:"reasons"`           // of refusals, the most frequent first
 	Trained  []string      `json:"trained,omitempty"` // outcomes of the fits
+
+	// UnknownBatchSize is the number of runs without a batch size.
+	UnknownBatchSize int `json:"unknown_batch_size,omitempty"`
 }
 
 // ReasonCount is the number of runs refused for a reason.
@@ -30,6 +32,11 @@ type ReasonCount struct {
 // NewSummary returns the summary of runs before any is published.
 func NewSummary(found ReadResult) *Summary {
 	s := &Summary{ReadResult: found, Rejected: len(found.Refused) - found.Unreadable, Reasons: []ReasonCount{}}
+	for _, run := range found.Runs {
+		if run.Setting.BatchSize == 0 {
+			s.UnknownBatchSize++
+		}
+	}
 	for _, f := range found.Refused {
 		i := slices.IndexFunc(s.Reasons, func(r ReasonCount) bool { return r.Reason == f.Reason })
 		if i < 0 {
@@ -45,20 +52,6 @@ func NewSummary(found ReadResult) *Summary {
 
 // runs returns a number of runs as text.
 func runs(n int) string { return schemas.FormatCount(uint64(n), "run") }
-
-// writeUnused writes the columns that were not read, with the fields that they resemble.
-func (s *Summary) writeUnused(out io.Writer) {
-	var names []string
-	for _, column := range slices.Sorted(maps.Keys(s.Unused)) {
-		if field := s.Unused[column]; field != "" {
-			column += fmt.Sprintf(" (use --columns %s=%s?)", field, column)
-		}
-		names = append(names, column)
-	}
-	if len(names) > 0 {
-		fmt.Fprintf(out, "not used  %s\n", strings.Join(names, ", "))
-	}
-}
 
 // writeRefusals writes the refusals. Those of one file with the same field and reason are one line.
 func (s *Summary) writeRefusals(out io.Writer) {
@@ -99,7 +92,9 @@ func (s *Summary) WriteText(out io.Writer) error {
 		}
 		fmt.Fprintf(out, "columns   %s\n", strings.Join(pairs, ","))
 	}
-	s.writeUnused(out)
+	if len(s.Unused) > 0 {
+		fmt.Fprintf(out, "not used  %s\n", strings.Join(s.Unused, ", "))
+	}
 	fmt.Fprintf(out, "read      %s", runs(s.Read))
 	if s.LeftOut > 0 {
 		rows := schemas.FormatCount(uint64(s.LeftOut), "row")
@@ -120,6 +115,10 @@ func (s *Summary) WriteText(out io.Writer) error {
 		schemas.FormatCount(uint64(s.Events), "event"), runs(s.Existing), refused)
 	for _, r := range s.Reasons {
 		fmt.Fprintf(out, "%8d  %s\n", r.Runs, r.Reason)
+	}
+	if s.UnknownBatchSize > 0 {
+		fmt.Fprintf(out, "%s of unknown batch size, which teach nothing about known ones: name the column with"+
+			" --columns batch_size=NAME, or give --batch-size\n", runs(s.UnknownBatchSize))
 	}
 	s.writeRefusals(out)
 	for _, line := range s.Trained {

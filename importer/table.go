@@ -31,9 +31,8 @@ type table struct {
 	isFixed bool // the header was given, and not collected from the rows
 	sample  []record
 	columns map[string]string // field to column; nil: not decided
-	written notation
-	phase   string // see names.phase
-	steps   string // see names.steps
+	phase   string            // see names.phase
+	steps   string            // see names.steps
 	open    map[string]*epochRun
 	order   []string
 }
@@ -45,7 +44,6 @@ func (r *Reader) newTable(name string, header []string) *table {
 // add takes a row.
 func (t *table) add(row record) error {
 	if t.columns != nil {
-		t.written.rewrite(row.cells)
 		t.row(&row)
 		return nil
 	}
@@ -70,17 +68,11 @@ func (t *table) decide() error {
 	if err := t.check(); err != nil {
 		return err
 	}
-	if t.isFixed { // the cells of JSON are numbers, or lists with commas
-		t.written = notationOf(t.header, t.values)
-		for i := range t.sample {
-			t.written.rewrite(t.sample[i].cells)
-		}
-	}
 	n := names{t.header, t.values}
 	t.columns, t.phase = columnsOf(n, t.o.Columns), n.phase()
 	t.steps = n.steps(t.columns)
 	maps.Copy(t.found.Columns, t.columns)
-	maps.Copy(t.found.Unused, proposals(n, t.usedColumns()))
+	t.noteUnused()
 	for i := range t.sample {
 		t.row(&t.sample[i])
 	}
@@ -88,16 +80,15 @@ func (t *table) decide() error {
 	return nil
 }
 
-// usedColumns returns the columns that are read: those of fields and of --where.
-func (t *table) usedColumns() map[string]string {
-	used := maps.Clone(t.columns)
-	for column := range t.o.Where {
-		used["--where "+column] = column
+// noteUnused records the columns that are read neither for a field nor for --where.
+func (t *table) noteUnused() {
+	used := append(slices.Collect(maps.Values(t.columns)), t.phase, "") // pandas writes its index without a name
+	for _, name := range t.header {
+		_, isCondition := t.o.Where[name]
+		if !isCondition && !slices.Contains(used, name) && !slices.Contains(t.found.Unused, name) {
+			t.found.Unused = append(t.found.Unused, name)
+		}
 	}
-	if t.phase != "" {
-		used["phase"] = t.phase
-	}
-	return used
 }
 
 // values returns the values of a column in the sample, without empty ones.

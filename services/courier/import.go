@@ -19,18 +19,18 @@ import (
 type importCommand struct {
 	natsFlags
 	outputFlags
-	Paths  []string `arg:"" optional:"" help:"Files, or directories of MLflow or of a rolling Spark event log."`
+	Paths  []string `arg:"" optional:"" help:"Files, or directories of MLflow."`
 	Sacct  string   `help:"Read the jobs of Slurm's accounting since this time, such as now-90days." placeholder:"TIME"`
-	Format string   `help:"Format of the sources. auto: by name and content; csv: a row per run or epoch; json: a line per run, epoch or event, or a document; bigdl: a driver log; spark: an event log; mlflow: a file store; slurm: the output of sacct; pbs: an accounting log." enum:"auto,csv,json,bigdl,spark,mlflow,slurm,pbs" default:"auto"`
+	Format string   `help:"Format of the sources. auto: by name and content; csv: a row per run or epoch; json: a line per run, epoch or event, or a document; bigdl: a driver log; mlflow: a file store; slurm: the output of sacct; pbs: an accounting log." enum:"auto,csv,json,bigdl,mlflow,slurm,pbs" default:"auto"`
 	DryRun bool     `help:"Only report what would be imported."`
 	Train  bool     `help:"Fit the regressors on the runs at once." default:"true" negatable:""`
 
-	Columns         map[string]string `help:"Names of fields in the source that are not recognized, such as batch_size=bs,cpus=workers. For MLflow parameters and metrics, for Spark properties." placeholder:"FIELD=NAME" mapsep:","`
+	Columns         map[string]string `help:"Names of fields in the source that are not recognized, such as batch_size=bs,cpus=workers. Also for MLflow parameters and metrics." placeholder:"FIELD=NAME" mapsep:","`
 	Where           map[string]string `help:"Only rows whose column has this value, such as time_suspect=0; may be repeated." mapsep:"none" placeholder:"COLUMN=VALUE"`
 	NamePattern     string            `help:"Regular expression that reads fields from file names, such as 'cpu(?P<cpus>\\d+)-batch(?P<batch_size>\\d+)'." placeholder:"REGEXP"`
 	Model           string            `help:"Model of runs whose source names none."`
 	Dataset         string            `help:"Dataset of runs whose source names none."`
-	BatchSize       uint32            `help:"Batch size of runs whose source has none." placeholder:"N"`
+	BatchSize       uint32            `help:"Batch size of runs whose source has none; without it, that is unknown." placeholder:"N"`
 	CPUs            uint32            `name:"cpus" help:"Number of processes of runs whose source has none." placeholder:"N"`
 	Epochs          uint32            `help:"Number of epochs of runs whose source has none. A finished run with fewer epochs is refused." placeholder:"N"`
 	TrainingSamples uint64            `help:"Number of samples in one epoch of runs whose source has none." placeholder:"N"`

@@ -54,7 +54,7 @@ type cli struct {
 	Jobs    jobsCommand    `cmd:"" group:"jobs" help:"List jobs, newest first."`
 	Cancel  cancelCommand  `cmd:"" group:"jobs" help:"Cancel a job."`
 	Receipt receiptCommand `cmd:"" group:"jobs" help:"Summarize an ended job: promise, result, lost time, and what was learned."`
-	Import  importCommand  `cmd:"" group:"jobs" help:"Import past runs into the log: CSV, JSON lines, BigDL and Spark logs, MLflow."`
+	Import  importCommand  `cmd:"" group:"jobs" help:"Import past runs into the log: CSV, JSON lines, logs of BigDL, MLflow, Slurm."`
 
 	Score    scoreCommand    `cmd:"" group:"studies" help:"Show SLO attainment and the calibration of probabilities."`
 	SQL      sqlCommand      `cmd:"" group:"studies" name:"sql" help:"Query the tables of a local cluster with SQL."`
