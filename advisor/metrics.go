@@ -154,17 +154,17 @@ func (m *metrics) observe(c *cluster.Cluster, now time.Time) {
 
 // countOutcome counts the outcome of a submission.
 func (m *metrics) countOutcome(j *cluster.Job) {
-	o, ok := j.Outcome()
-	if !ok || !o.AsAdvised {
+	isKept, ok := j.Outcome()
+	if !ok {
 		return
 	}
-	kept := strconv.FormatBool(o.Kept)
-	if p := o.Promise.Probability; p != nil {
+	kept := strconv.FormatBool(isKept)
+	if p := j.Promise.Probability; p != nil {
 		m.calibration.WithLabelValues(strconv.FormatFloat(schemas.CalibrationFrom(*p), 'f',
 			2, 64), kept).Inc()
 	}
-	if o.Promise.Decision == schemas.MeetsSLO {
-		m.promises.WithLabelValues(strconv.FormatFloat(o.Request.Confidence, 'f',
+	if j.Promise.Decision == schemas.MeetsSLO {
+		m.promises.WithLabelValues(strconv.FormatFloat(j.Request.Confidence, 'f',
 			2, 64), kept).Inc()
 	}
 }

@@ -36,18 +36,19 @@ func (a *arrivals) add(j *Job) {
 func (a *arrivals) remove(j *Job) {
 	a.order.remove(j)
 	for _, name := range j.Promise.Nodes {
-		others := slices.DeleteFunc(a.onNode[name], func(o *Job) bool { return o == j })
+		others := slices.DeleteFunc(a.onNode[name], func(o *Job) bool { return o.ID == j.ID })
 		if a.onNode[name] = others; len(others) == 0 {
 			delete(a.onNode, name)
 		}
 	}
 }
 
-// expire removes the jobs that exceeded startTimeout. It only frees memory, because readers check
-// the timeout themselves.
-func (a *arrivals) expire(now time.Time) {
-	for len(a.order.all) > 0 && now.Sub(a.order.all[0].Promise.At) >= startTimeout {
-		a.remove(a.order.all[0])
+// expireArrivals removes the jobs that exceeded startTimeout from the arrivals. They may be dropped.
+func (c *Cluster) expireArrivals(now time.Time) {
+	for len(c.arrivals.order.all) > 0 && !c.arrivals.order.all[0].IsExpected(now) {
+		j := c.arrivals.order.all[0]
+		c.arrivals.remove(j)
+		c.updateEnded(j, now)
 	}
 }
 

@@ -15,24 +15,20 @@ import (
 type Cluster struct {
 	limits stateLimits
 
-	jobs      map[string]*Job       // all except the packed jobs
-	packed    map[string]*packedJob // the jobs that ended first
-	order     sorted[listed]        // all jobs, by the time of their first event
-	ended     sorted[listed]        // ended jobs by EndOrder, so that the packed ones come first
-	unstarted sorted[*Job]          // submitted jobs that have not started, by expiry
-	ends      uint64                // the last EndOrder
+	jobs   map[string]*Job       // all except the packed jobs
+	packed map[string]*packedJob // the jobs that ended first
+	order  sorted[listed]        // all jobs, by the time of their first event
+	ended  sorted[listed]        // jobs that may be dropped, by EndOrder: the packed ones come first
+	ends   uint64                // the last EndOrder
 
 	running  map[string]*Job
 	waiting  sorted[*Job] // queued jobs, the most urgent first
 	arrivals arrivals
 
-	nodes         map[string]*Node
-	idleNodes     lruNames      // nodes without running jobs
-	fleet         schemas.Fleet // hardware of the nodes
-	loadIntegrals loadIntegrals // of the nodes with running jobs
-
-	models     map[string]*Model // by schemas.ModelLevel
-	lastModels lruNames
+	nodes  map[string]*Node
+	fleet  schemas.Fleet     // hardware of the nodes
+	models map[string]*Model // by schemas.ModelLevel
+	uses   uint64            // of nodes and models, to drop the least recently used ones
 
 	score score // the SLO attainment that job.score returns
 }
@@ -49,20 +45,16 @@ func New() *Cluster {
 			ended:    maxEndedJobs,
 			unpacked: maxUnpackedJobs,
 		},
-		jobs:          map[string]*Job{},
-		packed:        map[string]*packedJob{},
-		order:         sorted[listed]{compare: compareListed},
-		ended:         sorted[listed]{compare: compareEnds},
-		unstarted:     sorted[*Job]{compare: compareExpiry},
-		running:       map[string]*Job{},
-		waiting:       sorted[*Job]{compare: compareUrgency},
-		arrivals:      newArrivals(),
-		nodes:         map[string]*Node{},
-		idleNodes:     newLRUNames(),
-		fleet:         schemas.Fleet{},
-		loadIntegrals: loadIntegrals{},
-		models:        map[string]*Model{},
-		lastModels:    newLRUNames(),
+		jobs:     map[string]*Job{},
+		packed:   map[string]*packedJob{},
+		order:    sorted[listed]{compare: compareListed},
+		ended:    sorted[listed]{compare: compareEnds},
+		running:  map[string]*Job{},
+		waiting:  sorted[*Job]{compare: compareUrgency},
+		arrivals: newArrivals(),
+		nodes:    map[string]*Node{},
+		fleet:    schemas.Fleet{},
+		models:   map[string]*Model{},
 	}
 }
 
@@ -160,7 +152,6 @@ const (
 
 // Silent returns the running jobs that have been silent for longer than their maxSilence.
 func (c *Cluster) Silent(now time.Time) []*Job {
-	c.arrivals.expire(now)
 	var all []*Job
 	for _, j := range c.running {
 		if now.Sub(j.LastSeen) > j.maxSilence() {

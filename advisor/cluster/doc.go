@@ -25,7 +25,7 @@
 //   - cluster.go: the state as a whole; snapshot.go: its encoding
 //   - job.go: the state of one job; load.go, use.go, losses.go, bottleneck.go: of its epochs
 //   - score.go: what the ends of jobs show about promises
-//   - list.go, lru.go, packed.go: order and memory
+//   - list.go, packed.go: order and memory
 //
 // The files of a line call only those of its own and of later lines.
 //

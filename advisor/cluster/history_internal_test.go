@@ -96,7 +96,7 @@ func checkIndices(t *testing.T, w *randomCluster) {
 	}
 	counts := map[schemas.State]int{}
 	procs, jobs, expected := map[string]float64{}, map[string]float64{}, map[string]float64{}
-	ended, unstarted := 0, 0
+	ended := 0
 	for id, j := range c.jobs {
 		counts[j.State]++
 		if j.ID != id || c.packed[id] != nil {
@@ -123,14 +123,9 @@ func checkIndices(t *testing.T, w *randomCluster) {
 		if j.EndOrder > 0 {
 			ended++
 		}
-		if j.Expiry > 0 {
-			unstarted++
-		}
-		if j.IsPending() != (j.EndOrder == 0) && j.State != schemas.StateSubmitted {
+		if j.IsPending() != (j.EndOrder == 0) && j.State != schemas.StateSubmitted ||
+			j.IsExpected(w.now) && j.EndOrder > 0 {
 			wrong("job %s has state %s and endOrder %d", id, j.State, j.EndOrder)
-		}
-		if j.State == schemas.StateSubmitted && (j.EndOrder > 0) == (j.Expiry > 0) {
-			wrong("job %s is submitted, expired %v, may expire %v", id, j.EndOrder > 0, j.Expiry > 0)
 		}
 	}
 	if len(c.running) != counts[schemas.StateRunning] ||
@@ -143,31 +138,22 @@ func checkIndices(t *testing.T, w *randomCluster) {
 	if !isSorted {
 		wrong("a list is not sorted")
 	}
-	if ended += len(c.packed); ended != len(c.ended.all) || unstarted != len(c.unstarted.all) ||
-		len(c.jobs)+len(c.packed) != len(c.order.all) {
-		wrong("%d ended, %d unstarted, %d jobs in total; the lists have %d, %d and %d", ended, unstarted,
-			len(c.jobs)+len(c.packed), len(c.ended.all), len(c.unstarted.all), len(c.order.all))
+	if ended += len(c.packed); ended != len(c.ended.all) || len(c.jobs)+len(c.packed) != len(c.order.all) {
+		wrong("%d may be dropped, %d jobs in total; the lists have %d and %d", ended,
+			len(c.jobs)+len(c.packed), len(c.ended.all), len(c.order.all))
 	}
-	busy := 0
 	for name, n := range c.nodes {
 		if float64(len(n.Running)) != jobs[name] {
 			wrong("%d jobs on node %s, want %g", len(n.Running), name, jobs[name])
 		}
-		if len(n.Running) > 0 {
-			busy++
-			if tally := c.loadIntegrals[name]; tally == nil || tally.Processes != procs[name] ||
-				tally.Jobs != jobs[name] {
-				wrong("load integral %+v of node %s, want %g jobs and %g processes", tally, name,
-					jobs[name], procs[name])
-			}
+		if n.Load.Processes != procs[name] || n.Load.Jobs != jobs[name] ||
+			jobs[name] == 0 && n.Load != (LoadIntegral{Node: name}) {
+			wrong("load integral %+v of node %s, want %g jobs and %g processes", n.Load, name,
+				jobs[name], procs[name])
 		}
 		if sum := c.arrivals.cpus(name, w.now); math.Abs(sum-expected[name]) > 1e-9 {
 			wrong("%g CPUs are expected on node %s, want %g", sum, name, expected[name])
 		}
-	}
-	if len(c.loadIntegrals) != busy || len(jobs) != busy || len(c.idleNodes.at) != len(c.nodes)-busy {
-		wrong("%d load integrals, %d nodes with jobs, %d idle of %d nodes, want %d busy", len(c.loadIntegrals),
-			len(jobs), len(c.idleNodes.at), len(c.nodes), busy)
 	}
 	for name := range c.fleet {
 		if c.nodes[name] == nil {
@@ -177,6 +163,16 @@ func checkIndices(t *testing.T, w *randomCluster) {
 	checkLimits(t, w)
 }
 
+// busyNodes returns the number of nodes with running jobs.
+func busyNodes(c *Cluster) (n int) {
+	for _, node := range c.nodes {
+		if len(node.Running) > 0 {
+			n++
+		}
+	}
+	return n
+}
+
 func checkLimits(t *testing.T, w *randomCluster) {
 	t.Helper()
 	c := w.c
@@ -184,7 +180,7 @@ func checkLimits(t *testing.T, w *randomCluster) {
 		name      string
 		size, max int
 	}{
-		{"nodes", len(c.nodes), max(c.limits.nodes, len(c.loadIntegrals))},
+		{"nodes", len(c.nodes), max(c.limits.nodes, busyNodes(c))},
 		{"models", len(c.models), c.limits.models},
 		{"ended jobs", len(c.ended.all) - len(c.packed), c.limits.unpacked},
 		{"all ended jobs", len(c.ended.all), c.limits.ended},

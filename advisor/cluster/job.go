@@ -65,7 +65,6 @@ type Job struct {
 	LastSeen     time.Time     `json:"last_seen,omitzero"`      // last event or heartbeat, by this clock or the server's
 
 	Last          uint64 `json:"last,omitempty"`            // sequence of its last event, without advice
-	Expiry        uint64 `json:"expiry,omitempty"`          // unstartedExpiry in Unix nanoseconds; 0 if it cannot expire
 	IsCountedLost bool   `json:"is_counted_lost,omitempty"` // the score counts it as lost
 }
 
@@ -77,19 +76,16 @@ type AdviceSummary struct {
 	CauseSequence uint64           `json:"cause_sequence,omitempty"`
 	Decision      schemas.Decision `json:"decision,omitempty"`
 	Action        schemas.Action   `json:"action,omitempty"`
-	Confidence    float64          `json:"confidence,omitempty"`
 	IsAdmitted    bool             `json:"is_admitted,omitempty"` // by an admission policy
 	Load          schemas.Load     `json:"load,omitzero"`
 	Nodes         []string         `json:"nodes,omitempty"`
-	Regressor     string           `json:"regressor,omitempty"` // digest, of epoch times
 
 	// The chosen alternative.
-	BatchSize         uint32   `json:"batch_size,omitempty"`
-	CPUs              uint32   `json:"cpus,omitempty"`
-	Epochs            uint32   `json:"epochs,omitempty"`
-	PredictedSeconds  *float64 `json:"predicted_seconds,omitempty"`
-	UpperBoundSeconds *float64 `json:"upper_bound_seconds,omitempty"`
-	Probability       *float64 `json:"probability,omitempty"`
+	BatchSize        uint32   `json:"batch_size,omitempty"`
+	CPUs             uint32   `json:"cpus,omitempty"`
+	Epochs           uint32   `json:"epochs,omitempty"`
+	PredictedSeconds *float64 `json:"predicted_seconds,omitempty"`
+	Probability      *float64 `json:"probability,omitempty"`
 }
 
 // Summarize returns the summary of an advice. It does not retain the advice.
@@ -100,28 +96,15 @@ func Summarize(a *schemas.Advice) *AdviceSummary {
 		CauseSequence: a.CauseSequence,
 		Decision:      a.Decision,
 		Action:        a.Action,
-		Confidence:    a.Confidence,
 		IsAdmitted:    a.Admission != nil && a.Admission.Verdict == schemas.Admitted,
 		Load:          a.Load,
 		Nodes:         a.Nodes,
-		Regressor:     a.Regressors[schemas.TargetEpochTime],
 	}
 	if c := a.Chosen; c != nil {
 		s.BatchSize, s.CPUs, s.Epochs = c.BatchSize, c.CPUs, c.Epochs
-		s.PredictedSeconds = copyOf(c.PredictedSeconds)
-		s.UpperBoundSeconds = copyOf(c.UpperBoundSeconds)
-		s.Probability = copyOf(c.Probability)
+		s.PredictedSeconds, s.Probability = c.PredictedSeconds, c.Probability
 	}
 	return s
-}
-
-// copyOf copies a figure of an advice, which is part of a larger array.
-func copyOf(figure *float64) *float64 {
-	if figure == nil {
-		return nil
-	}
-	v := *figure
-	return &v
 }
 
 // maxObservedEpochs bounds the spans of epochs of a run. Above it neighbours are merged.
@@ -237,42 +220,14 @@ func (j *Job) FirstEventAt() time.Time {
 
 func (j *Job) unpacked() *Job { return j }
 
-// SubmissionOutcome compares the answer to a submission with the run of its job.
-type SubmissionOutcome struct {
-	JobID       string
-	Request     *schemas.JobRequest
-	Promise     *AdviceSummary // the answer, or the admission of a queued job; nil if refused
-	Ran         schemas.Setting
-	AsAdvised   bool     // it ran with the advised batch size, CPUs and epochs
-	Kept        bool     // it finished within its SLO
-	Finished    bool     // it completed all epochs
-	WaitSeconds float64  // from submission to start
-	RunSeconds  float64  // from its start to the end of its last epoch; 0 if the start is unknown
-	Accuracy    *float64 // of its last epoch; nil if it was not measured
-}
-
-// Outcome returns the outcome of the submission. ok is false if it shows nothing about a promise:
-// the job has no SLO, was started more than once, or has neither finished nor failed.
-func (j *Job) Outcome() (o SubmissionOutcome, ok bool) {
+// Outcome reports whether a job that finished or failed kept its SLO. ok is false if that shows nothing
+// about its promise: the job has no SLO, was started more than once, or did not run as advised.
+func (j *Job) Outcome() (kept, ok bool) {
 	ended := j.State == schemas.StateFinished || j.State == schemas.StateFailed
-	if !ended || j.Request == nil || j.Run != 1 || j.MetSLO == nil {
-		return o, false
+	if !ended || j.MetSLO == nil || !j.asAdvised() {
+		return false, false
 	}
-	o = SubmissionOutcome{
-		JobID:     j.ID,
-		Request:   j.Request,
-		Promise:   j.Promise,
-		Ran:       j.Setting,
-		AsAdvised: j.asAdvised(),
-		Kept:      *j.MetSLO,
-		Accuracy:  j.Accuracy,
-		Finished:  j.State == schemas.StateFinished && j.EpochsDone >= j.Setting.Epochs,
-	}
-	if !j.StartedAt.IsZero() {
-		o.WaitSeconds = max(0, j.StartedAt.Sub(j.SubmittedAt).Seconds())
-		o.RunSeconds = j.trainedAt().Sub(j.StartedAt).Seconds()
-	}
-	return o, true
+	return *j.MetSLO, true
 }
 
 // BarredMove is a number of CPUs that must not be planned for a job.

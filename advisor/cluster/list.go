@@ -52,7 +52,7 @@ type jobKey struct {
 	State    schemas.State `json:"state,omitempty"`
 	First    uint64        `json:"first,omitempty"`     // sequence of its first event
 	ListedAt uint64        `json:"listed_at,omitempty"` // its time, in Unix milliseconds: the order of job.list
-	EndOrder uint64        `json:"end_order,omitempty"` // position among the ended jobs; 0 if it has not ended
+	EndOrder uint64        `json:"end_order,omitempty"` // position among the jobs that may be dropped; 0 if it may not
 }
 
 func (k *jobKey) key() *jobKey { return k }
@@ -70,9 +70,5 @@ func compareListed(a, b listed) int {
 }
 
 func compareEnds(a, b listed) int { return cmp.Compare(a.key().EndOrder, b.key().EndOrder) }
-
-func compareExpiry(a, b *Job) int {
-	return cmp.Or(cmp.Compare(a.Expiry, b.Expiry), cmp.Compare(a.First, b.First), cmp.Compare(a.ID, b.ID))
-}
 
 func compareIDs(a, b *Job) int { return cmp.Compare(a.ID, b.ID) }

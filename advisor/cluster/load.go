@@ -7,7 +7,7 @@ import (
 )
 
 // LoadIntegral integrates the number of jobs and processes on a node over time, so that the
-// difference of two copies gives the mean load between them.
+// difference of two copies gives the mean load between them. It is zero while no job runs.
 type LoadIntegral struct {
 	Node             string    `json:"node"`
 	At               time.Time `json:"at,omitzero"`
@@ -28,43 +28,23 @@ func (t *LoadIntegral) extendTo(at time.Time) {
 	}
 }
 
-// loadIntegrals are the integrals of the nodes with running jobs, by name.
-type loadIntegrals map[string]*LoadIntegral
-
-// change adds a job to its nodes (sign 1) or removes it from them (sign -1).
-func (all loadIntegrals) change(s *schemas.Setting, sign float64, at time.Time) {
-	for _, n := range s.Nodes {
-		t := all[n]
-		if t == nil {
-			t = &LoadIntegral{Node: n}
-			all[n] = t
-		}
-		t.extendTo(at)
-		t.Jobs += sign
-		t.Processes += sign * float64(s.CPUs)
-	}
+// change adds a job with some processes (sign 1) or removes it (sign -1).
+func (t *LoadIntegral) change(sign, processes float64, at time.Time) {
+	t.extendTo(at)
+	t.Jobs += sign
+	t.Processes += sign * processes
 }
 
-// prune drops the integrals of idle nodes. No job refers to them: a job that leaves its nodes loses
-// its loadAtLastEpoch.
-func (all loadIntegrals) prune(nodes []string) {
-	for _, n := range nodes {
-		if t := all[n]; t != nil && t.Jobs == 0 {
-			delete(all, n)
+// loadIntegrals returns copies of the integrals of the nodes of a running job.
+func (c *Cluster) loadIntegrals(nodes []string, at time.Time) []LoadIntegral {
+	var all []LoadIntegral
+	for _, name := range nodes {
+		if n := c.nodes[name]; n != nil && n.Load.Jobs > 0 {
+			n.Load.extendTo(at)
+			all = append(all, n.Load)
 		}
 	}
-}
-
-// snapshot returns copies of the integrals of some nodes.
-func (all loadIntegrals) snapshot(nodes []string, at time.Time) []LoadIntegral {
-	var notes []LoadIntegral
-	for _, n := range nodes {
-		if t := all[n]; t != nil {
-			t.extendTo(at)
-			notes = append(notes, *t)
-		}
-	}
-	return notes
+	return all
 }
 
 // LoadOnNode is a load and the hardware of the node that has it.

@@ -26,6 +26,8 @@ type Model struct {
 
 	// OwnBatchSize is the batch size in the last epoch of a job whose request did not know it; 0: unknown.
 	OwnBatchSize uint32 `json:"own_batch_size,omitempty"`
+
+	LastUse uint64 `json:"last_use,omitempty"` // Cluster.uses at its last event
 }
 
 // EpochsEnd is the number of epochs after which a job without a target accuracy ended by itself.

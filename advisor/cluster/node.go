@@ -8,10 +8,12 @@ type Node struct {
 	Cores    uint32    `json:"cores,omitempty"`
 	LastSeen time.Time `json:"last_seen,omitzero"` // last sample, by the server's clock
 
-	Changed time.Time   `json:"changed,omitzero"` // when a job last came or left
+	Changed time.Time   `json:"changed,omitzero"` // when a job last came or left, or its CPUs changed
 	Foreign ForeignLoad `json:"foreign,omitzero"`
 
-	Running []*Job `json:"-"` // by ID
+	Running []*Job       `json:"-"` // by ID
+	Load    LoadIntegral `json:"load,omitzero"`
+	LastUse uint64       `json:"last_use,omitempty"` // Cluster.uses at its last event
 }
 
 // nodeSilence is the age of the last sample at which a node stops receiving new jobs.

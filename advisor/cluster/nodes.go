@@ -22,12 +22,11 @@ func (c *Cluster) Hardware(nodes []string) []schemas.Hardware { return c.fleet.O
 func (c *Cluster) useNode(name string) *Node {
 	n := c.nodes[name]
 	if n == nil {
-		n = &Node{Name: name}
+		n = &Node{Name: name, Load: LoadIntegral{Node: name}}
 		c.nodes[name] = n
 	}
-	if len(n.Running) == 0 {
-		c.idleNodes.use(name)
-	}
+	c.uses++
+	n.LastUse = c.uses
 	return n
 }
 
@@ -42,23 +41,26 @@ func (c *Cluster) addToNodes(j *Job, at time.Time) {
 	c.running[j.ID] = j
 	for _, name := range j.Setting.Nodes {
 		n := c.useNode(name)
-		c.idleNodes.remove(name)
-		place, _ := slices.BinarySearchFunc(n.Running, j, compareIDs)
-		n.Running, n.Changed = slices.Insert(n.Running, place, j), at
+		n.add(j)
+		n.Changed = at
+		n.Load.change(1, float64(j.Setting.CPUs), at)
 	}
 }
 
-// removeFromNodes removes a job from the nodes that it ran on.
-func (c *Cluster) removeFromNodes(j *Job, nodes []string, at time.Time) {
+// add adds a job to the running ones.
+func (n *Node) add(j *Job) {
+	place, _ := slices.BinarySearchFunc(n.Running, j, compareIDs)
+	n.Running = slices.Insert(n.Running, place, j)
+}
+
+// removeFromNodes removes a job from its nodes, on which it ran with some setting.
+func (c *Cluster) removeFromNodes(j *Job, ran *schemas.Setting, at time.Time) {
 	delete(c.running, j.ID)
-	for _, name := range nodes {
-		n := c.nodes[name]
-		n.Changed = at
+	for _, name := range ran.Nodes {
+		n := c.useNode(name)
 		n.Running = slices.DeleteFunc(n.Running, func(o *Job) bool { return o == j })
-		if len(n.Running) == 0 {
-			n.Running = nil
-			c.idleNodes.use(name)
-		}
+		n.Changed = at
+		n.Load.change(-1, float64(ran.CPUs), at)
 	}
 }
 
@@ -102,7 +104,7 @@ func (c *Cluster) Cores(node string) int {
 	return int(cmp.Or(n.Cores, c.fleet[node].Cores))
 }
 
-// ForeignOf returns the foreign load of some nodes, in their order.
+// Foreign returns the foreign load of some nodes, in their order.
 func (c *Cluster) Foreign(nodes []string, now time.Time) []schemas.Foreign {
 	loads := make([]schemas.Foreign, len(nodes))
 	for i, name := range nodes {
@@ -140,7 +142,8 @@ func (c *Cluster) useModel(level string) *Model {
 		m = &Model{}
 		c.models[level] = m
 	}
-	c.lastModels.use(level)
+	c.uses++
+	m.LastUse = c.uses
 	return m
 }
 

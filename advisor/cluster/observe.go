@@ -62,7 +62,7 @@ func (c *Cluster) observeEpoch(j *Job, e *schemas.Epoch, storedAt time.Time) {
 		before = j.StartedAt
 	}
 	foreign := c.foreignDuring(j, e, before.Add(-j.ClockLag), storedAt)
-	now := c.loadIntegrals.snapshot(j.Setting.Nodes, storedAt)
+	now := c.loadIntegrals(j.Setting.Nodes, storedAt)
 	o := ObservedEpoch{Count: 1, BatchSize: e.BatchSize, CPUs: e.CPUs}
 	if load, node, ok := c.meanLoad(j.LoadAtLastEpoch, now); ok && !j.hasBurst(e) &&
 		j.State == schemas.StateRunning { // a lost job is not part of the load

@@ -77,9 +77,6 @@ func (n *Node) mayPlace(q *schemas.JobRequest, now time.Time) bool {
 
 // placed returns a node with its load.
 func (c *Cluster) placed(n *Node, now time.Time) placedNode {
-	load := c.arrivals.cpus(n.Name, now)
-	if len(n.Running) > 0 {
-		load += c.loadIntegrals[n.Name].Processes
-	}
+	load := c.arrivals.cpus(n.Name, now) + n.Load.Processes
 	return placedNode{n, load/float64(n.Cores) + n.Foreign.CPU.Ratio(now).Or(0)}
 }

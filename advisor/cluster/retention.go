@@ -1,63 +1,25 @@
 package cluster
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"courier/schemas"
 )
 
-// updateEndedLists updates the list of ended jobs and the list of submitted jobs that may expire.
-func (c *Cluster) updateEndedLists(j *Job) {
-	submitted := j.State == schemas.StateSubmitted
-	if j.Expiry > 0 && !submitted {
-		c.unstarted.remove(j)
-		j.Expiry = 0
-	}
-	if j.EndOrder > 0 && j.IsPending() {
+// updateEnded updates the list of the jobs that may be dropped: those that have ended, and submitted ones
+// that may never start. A job that has just been admitted stays, because it reserves CPUs.
+func (c *Cluster) updateEnded(j *Job, now time.Time) {
+	isPending := j.IsPending() && (j.State != schemas.StateSubmitted || j.IsExpected(now))
+	switch {
+	case isPending && j.EndOrder > 0:
 		c.ended.remove(j)
 		j.EndOrder = 0
-	}
-	switch {
-	case submitted && j.Expiry == 0 && j.EndOrder == 0:
-		j.Expiry = uint64(j.unstartedExpiry().UnixNano())
-		c.unstarted.add(j)
-	case !j.IsPending() && j.EndOrder == 0:
-		c.addEnded(j)
-	}
-}
-
-// addEnded appends the job to the list of ended jobs.
-func (c *Cluster) addEnded(j *Job) {
-	c.ends++
-	j.EndOrder = c.ends
-	c.ended.add(j)
-}
-
-// A submitted job that has not started expires: it is treated like an ended job, but stays
-// submitted and may still be started. The time begins with its promise.
-const (
-	expirySLOs       = 10                  // after this many times its SLO
-	minExpiry        = 24 * time.Hour      // and not before this
-	expiryWithoutSLO = 30 * 24 * time.Hour // for a job without an SLO
-)
-
-// unstartedExpiry returns when the job expires if it does not start. The time begins with the
-// promise, because the job may have been queued before.
-func (j *Job) unstartedExpiry() time.Time {
-	if j.HasDeadline() {
-		slo := min(time.Duration(j.Request.SLO), schemas.MaxSLO)
-		return j.Promise.At.Add(max(minExpiry, slo*expirySLOs))
-	}
-	return j.Promise.At.Add(expiryWithoutSLO)
-}
-
-// expireUnstarted adds the submitted jobs that were not started in time to the ended jobs.
-func (c *Cluster) expireUnstarted(now time.Time) {
-	for len(c.unstarted.all) > 0 && int64(c.unstarted.all[0].Expiry) <= now.UnixNano() {
-		j := c.unstarted.all[0]
-		c.unstarted.remove(j)
-		j.Expiry = 0
-		c.addEnded(j)
+	case !isPending && j.EndOrder == 0:
+		c.ends++
+		j.EndOrder = c.ends
+		c.ended.add(j)
 	}
 }
 
@@ -78,14 +40,35 @@ func (c *Cluster) packEndedJobs() {
 	}
 }
 
-// evictNames evicts the least recently used idle nodes, and models, beyond their limits.
+// evictNames evicts nodes without running jobs, and models, beyond their limits.
 func (c *Cluster) evictNames() {
-	for len(c.nodes) > c.limits.nodes && c.idleNodes.order.Len() > 0 {
-		name := c.idleNodes.removeOldest()
+	isUsed := func(n *Node) (uint64, bool) { return n.LastUse, len(n.Running) > 0 }
+	for _, name := range leastUsed(c.nodes, c.limits.nodes, isUsed) {
 		delete(c.nodes, name)
 		delete(c.fleet, name)
 	}
-	for len(c.models) > c.limits.models {
-		delete(c.models, c.lastModels.removeOldest())
+	lastUse := func(m *Model) (uint64, bool) { return m.LastUse, false }
+	for _, level := range leastUsed(c.models, c.limits.models, lastUse) {
+		delete(c.models, level)
 	}
+}
+
+// leastUsed returns the least recently used names beyond a limit, except those that are in use. It
+// returns a sixteenth of the limit more, because finding them takes time.
+func leastUsed[V any](all map[string]V, limit int, use func(V) (last uint64, isUsed bool)) []string {
+	if len(all) <= limit {
+		return nil
+	}
+	var names []string
+	for name, v := range all {
+		if _, isUsed := use(v); !isUsed {
+			names = append(names, name)
+		}
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		x, _ := use(all[a])
+		y, _ := use(all[b])
+		return cmp.Compare(x, y)
+	})
+	return names[:min(len(names), len(all)-limit+limit/16)]
 }

@@ -127,14 +127,14 @@ func (s *score) uncountLost(j *Job) {
 
 // judge counts a job that finished or failed.
 func (s *score) judge(j *Job) {
-	o, ok := j.Outcome()
-	if !ok || !o.AsAdvised {
+	kept, ok := j.Outcome()
+	if !ok {
 		return
 	}
-	s.countGroups(j, func(t *schemas.Tally) { t.Add(o.Kept) })
-	if p := o.Promise.Probability; p != nil &&
+	s.countGroups(j, func(t *schemas.Tally) { t.Add(kept) })
+	if p := j.Promise.Probability; p != nil &&
 		!j.HasMoved { // the probability applies to the first batch size only
-		s.Calibration.Add(*p, o.Kept)
+		s.Calibration.Add(*p, kept)
 	}
 }
 

@@ -18,8 +18,12 @@ const longAgo = time.Hour
 // Each kind of event calls applyToJob with the transition of the job, which is in job_transition.go,
 // and then updates all other state that depends on the event.
 func (c *Cluster) Apply(e schemas.Event, sequence uint64, storedAt time.Time) *Job {
-	c.arrivals.expire(storedAt)
-	defer c.evictNames()
+	names := len(c.nodes) + len(c.models)
+	defer func() {
+		if len(c.nodes)+len(c.models) > names {
+			c.evictNames()
+		}
+	}()
 	switch e := e.(type) {
 	case *schemas.Sample:
 		c.sample(e, storedAt)
@@ -76,7 +80,7 @@ func (c *Cluster) started(e *schemas.Started, sequence uint64, storedAt time.Tim
 	for i, node := range e.Nodes {
 		c.refreshHardware(node, before[i])
 	}
-	j.ObservedEpochs, j.LoadAtLastEpoch = nil, c.loadIntegrals.snapshot(j.Setting.Nodes, storedAt)
+	j.ObservedEpochs, j.LoadAtLastEpoch = nil, c.loadIntegrals(j.Setting.Nodes, storedAt)
 	j.ProgressAt, j.LastEpochAt = storedAt, time.Time{}
 	return j
 }
@@ -167,8 +171,8 @@ func (c *Cluster) applyToJob(
 	}
 	c.updateNodes(j, &before, previous == schemas.StateRunning, storedAt)
 	c.updateQueue(j, previous, storedAt)
-	c.updateEndedLists(j)
-	c.expireUnstarted(storedAt)
+	c.updateEnded(j, storedAt)
+	c.expireArrivals(storedAt)
 	c.packEndedJobs()
 
 	j.Last = max(j.Last, sequence)
@@ -182,7 +186,9 @@ func (c *Cluster) applyToJob(
 // state until insert.
 func (c *Cluster) unpackedOrNew(id string, sequence uint64, at, storedAt time.Time) *Job {
 	if p := c.packed[id]; p != nil {
-		return p.unpacked()
+		j := p.unpacked()
+		j.Hardware = c.fleet.Of(j.Setting.Nodes) // a lost run may be found again
+		return j
 	}
 	if at.After(storedAt) {
 		at = storedAt
@@ -210,16 +216,18 @@ func (c *Cluster) updateNodes(j *Job, before *schemas.Setting, ran bool, at time
 		return
 	}
 	if ran {
-		c.removeFromNodes(j, before.Nodes, at)
-		c.loadIntegrals.change(before, -1, at)
+		c.removeFromNodes(j, before, at)
 	}
 	if runs {
 		c.addToNodes(j, at)
-		c.loadIntegrals.change(&j.Setting, 1, at)
 	} else {
-		j.LoadAtLastEpoch = nil // the load integrals of its nodes may be dropped
+		j.LoadAtLastEpoch = nil // the load integrals of its nodes may begin again
 	}
-	c.loadIntegrals.prune(before.Nodes)
+	for _, name := range before.Nodes {
+		if n := c.nodes[name]; n != nil && len(n.Running) == 0 {
+			n.Load = LoadIntegral{Node: name}
+		}
+	}
 }
 
 // updateQueue updates the queue and the arrivals after the state of a job has changed.
