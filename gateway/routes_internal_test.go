@@ -113,7 +113,7 @@ func TestOpenAPI_HasTheFieldsOfTheGoTypes(t *testing.T) {
 		schemas.Error{}, SubmitError{}, schemas.JobRequest{}, schemas.Alternative{},
 		schemas.Evidence{}, schemas.TimeEvidence{}, schemas.StartupEvidence{},
 		schemas.AccuracyEvidence{}, schemas.DriftFactor{}, schemas.Load{}, schemas.Effect{},
-		schemas.Choice{}, schemas.Admission{}, schemas.ProbeEpoch{}, schemas.Advice{},
+		schemas.Choice{}, schemas.Admission{}, schemas.Advice{},
 		schemas.JobStatus{}, schemas.JobList{}, schemas.Score{}, schemas.ScoreLine{},
 		schemas.CalibrationBin{}, schemas.Sample{}, receipt.JobHistory{},
 		receipt.HistoryEpoch{}, receipt.PredictionPoint{}, receipt.Change{},

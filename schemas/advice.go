@@ -50,7 +50,7 @@ type Alternative struct {
 	PredictedSeconds *float64 `json:"predicted_seconds,omitempty"`
 	// Time that is not exceeded with the requested confidence; absent if no bound is known.
 	UpperBoundSeconds *float64 `json:"upper_bound_seconds,omitempty"`
-	// Median of the predicted accuracy after the last epoch, 0 to 1.
+	// Predicted accuracy after the last epoch, by which alternatives are ranked, 0 to 1.
 	PredictedAccuracy *float64 `json:"predicted_accuracy,omitempty"`
 	// Probability of meeting the SLO and, if there is one, the target accuracy, 0 to 1.
 	Probability *float64 `json:"probability,omitempty"`
@@ -63,8 +63,6 @@ type Alternative struct {
 	// Why the alternative was chosen or rejected.
 	Reason string `json:"reason,omitempty"`
 
-	// Expected accuracy, by which alternatives are ranked, 0 to 1.
-	MeanAccuracy *float64 `json:"mean_accuracy,omitempty"`
 	// Lower end of the interval that contains the accuracy with the requested confidence; absent
 	// if the accuracy may be lower than every measured one.
 	AccuracyLower *float64 `json:"accuracy_lower,omitempty"`
@@ -74,7 +72,7 @@ type Alternative struct {
 	SLOProbability *float64 `json:"slo_probability,omitempty"`
 	// Probability of reaching the target accuracy alone, 0 to 1.
 	AccuracyProbability *float64 `json:"accuracy_probability,omitempty"`
-	// Measurements behind the figures.
+	// Measurements behind the figures; absent from the chosen alternative, which is also in the list.
 	Evidence *Evidence `json:"evidence,omitempty"`
 }
 
@@ -158,8 +156,6 @@ type Advice struct {
 	// Other ways to run the job: those that avoid a broken or missed SLO; without an SLO, those
 	// that no alternative dominates.
 	Menu []Choice `json:"menu,omitempty"`
-	// Most informative epochs to run for an unknown model, in order.
-	Probes []ProbeEpoch `json:"probes,omitempty"`
 	// Result of the cluster's admission policy; absent: the job may start.
 	Admission *Admission `json:"admission,omitempty"`
 	// Why the CPUs of the job should change; absent: they should not.

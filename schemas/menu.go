@@ -42,13 +42,6 @@ type Choice struct {
 	CPUSeconds *float64 `json:"cpu_seconds,omitempty"`
 }
 
-// ProbeEpoch is an informative configuration for the first epochs of an unknown model.
-type ProbeEpoch struct {
-	BatchSize uint32 `json:"batch_size"`
-	CPUs      uint32 `json:"cpus"`
-	Epochs    uint32 `json:"epochs"`
-}
-
 // Admission policies of a cluster.
 const (
 	AdmissionAdvise  = "advise"  // every job may start; the advice reports the interference

@@ -42,73 +42,75 @@ func (p *problem) candidate(batch, cpus uint32) candidate {
 		BatchSize: batch, CPUs: cpus, Epochs: p.epochsLeft(),
 	}}
 	var leastCertain evidence.EpochTime
-	var passage evidence.Passage
-	if p.hasAccuracy && p.Request.TargetAccuracy > 0 {
-		passage = p.passage(batch)
-	}
+	passage := p.passage(batch)
 	if p.canForecast(batch, cpus) {
 		if f := p.forecast(variantOf(&c.Alternative)); !math.IsInf(f.job.end, 1) {
-			p.setTime(&c, &f, &passage)
+			p.setEpochs(&c, &f, &passage)
+			p.setTime(&c, &f, p.Request.Confidence)
 			leastCertain = f.job.leastCertain
 		}
 	}
-	var reached evidence.Accuracy
-	last, _ := p.lastEpochs(batch, p.EpochsDone()+c.Epochs)
-	if p.hasAccuracy {
-		reached = p.accuracyAt(batch, last)
-	}
-	if expected := last - p.EpochsDone(); expected < c.Epochs {
-		c.ExpectedEpochs = expected
-	}
-	p.setAccuracy(&c, &reached, &passage)
+	reached := p.setAccuracy(&c, &passage)
 	if p.Self == nil { // for a running job, the answer to its request had the evidence
 		c.Evidence = p.evidenceOf(&c.Alternative, &leastCertain, &reached)
 	}
 	return c
 }
 
-// setTime sets the epochs of an alternative if the request does not set them, and its time.
-func (p *problem) setTime(c *candidate, f *forecast, passage *evidence.Passage) {
-	alt := &c.Alternative
+// setEpochs sets the epochs of an alternative if the request does not set them.
+func (p *problem) setEpochs(c *candidate, f *forecast, passage *evidence.Passage) {
 	if p.stopsAtTarget() && passage.Promisable {
-		c.stop = p.stop(f, passage, alt.Epochs)
+		c.stop = p.stop(f, passage, c.Epochs)
 	}
 	switch {
 	case c.stop.Probability >= unreachableTarget:
-		alt.Epochs = uint32(c.stop.Epochs) - p.EpochsDone()
+		c.Epochs = uint32(c.stop.Epochs) - p.EpochsDone()
 	case p.Request.Epochs == 0 && p.hasAccuracy:
 		c.stop = evidence.Stop{}
-		alt.Epochs = p.chooseEpochs(alt, f)
+		c.Epochs = p.chooseEpochs(&c.Alternative, f)
 	}
-	o := p.outlook(f, alt.Epochs)
+}
+
+// setTime sets the time of an alternative, its bound at a level, and the probability of the SLO.
+func (p *problem) setTime(c *candidate, f *forecast, level float64) {
+	o := p.outlook(f, c.Epochs)
 	seconds := 0.0
 	if o.Known() {
 		seconds = o.Median()
 	}
-	alt.Extrapolated = o.isExtrapolated
-	alt.PredictedSeconds = figure(seconds)
-	alt.CPUSeconds = figure(seconds * float64(alt.CPUs))
+	c.Extrapolated = o.isExtrapolated
+	c.PredictedSeconds = figure(seconds)
+	c.CPUSeconds = figure(max(0, seconds-f.job.plan.wait) * float64(c.CPUs))
 	if seconds == 0 { // all epochs are done
 		if p.Request.SLO > 0 && p.Left() >= 0 {
-			alt.Probability = figure(1)
+			c.Probability = figure(1)
 		}
 		return
 	}
-	if bound, ok := o.upperBound(p.Request.Confidence); ok {
-		alt.UpperBoundSeconds = figure(bound)
+	if bound, ok := o.upperBound(level); ok {
+		c.UpperBoundSeconds = figure(bound)
 	}
 	if p.Request.SLO == 0 {
 		return
 	}
 	if probability, ok := o.inTime(p.Left()); ok || p.Self != nil && o.Known() {
 		// Of a running job it is known, though it may not be promised.
-		alt.Probability = figure(probability)
+		c.Probability = figure(probability)
 	}
 }
 
-// setAccuracy sets the accuracy of an alternative, and multiplies the probability of the SLO by the
-// probability of the target accuracy. The errors of time and accuracy are assumed to be independent.
-func (p *problem) setAccuracy(c *candidate, a *evidence.Accuracy, passage *evidence.Passage) {
+// setAccuracy sets the accuracy of an alternative, which it returns, and multiplies the probability of the
+// SLO by the probability of the target accuracy. The errors of time and accuracy are assumed to be
+// independent.
+func (p *problem) setAccuracy(c *candidate, passage *evidence.Passage) (a evidence.Accuracy) {
+	done := p.EpochsDone()
+	last, _ := p.lastEpochs(c.BatchSize, done+c.Epochs)
+	if last-done < c.Epochs {
+		c.ExpectedEpochs = last - done
+	}
+	if p.hasAccuracy {
+		a = p.accuracyAt(c.BatchSize, last)
+	}
 	c.meanAccuracy, c.highestAccuracy = a.Mean, a.Highest
 	c.isMeasured = a.Known || p.isOneBatchSize()
 	c.sloProbability, c.targetProbability = ProbabilityOf(&c.Alternative), 1
@@ -117,7 +119,7 @@ func (p *problem) setAccuracy(c *candidate, a *evidence.Accuracy, passage *evide
 		c.targetProbability = c.stop.Reached
 		c.sloProbability = min(c.stop.Probability/c.stop.Reached, maxProbability)
 	case p.Request.TargetAccuracy > 0:
-		c.targetProbability = p.promisedReach(a, passage, p.EpochsDone()+c.Epochs)
+		c.targetProbability = p.promisedReach(&a, passage, done+c.Epochs)
 	}
 	if p.Request.TargetAccuracy > 0 && p.hasAccuracy {
 		c.AccuracyProbability = figure(c.targetProbability)
@@ -127,13 +129,14 @@ func (p *problem) setAccuracy(c *candidate, a *evidence.Accuracy, passage *evide
 		}
 	}
 	if !a.Known {
-		return
+		return a
 	}
-	c.PredictedAccuracy, c.MeanAccuracy = figure(a.Mean), figure(a.Mean)
+	c.PredictedAccuracy = figure(a.Mean)
 	low, high := a.Interval(p.Request.Confidence)
 	if c.AccuracyUpper = figure(high); low > 0 {
 		c.AccuracyLower = figure(low)
 	}
+	return a
 }
 
 // isOneBatchSize reports whether the request asks for the time of some epochs with one batch size, so that

@@ -19,6 +19,7 @@ func Decide(q *Question, r Regressors, at time.Time) *schemas.Advice {
 
 	a := newAdvice(q, r, at)
 	best := all[chosen.index].Alternative
+	best.Evidence = nil // the same alternative has it in the list
 	a.Decision, a.Chosen, a.Load = chosen.decision, &best, p.loadNow(best.CPUs)
 	if q.Self != nil {
 		a.Action = q.action(&best)
@@ -30,8 +31,6 @@ func Decide(q *Question, r Regressors, at time.Time) *schemas.Advice {
 		a.Effects = p.effects(before, &best)
 		if areTimed(all) {
 			a.Menu = p.menu(before, all, a)
-		} else {
-			a.Probes = q.probes(all, &best)
 		}
 	}
 	a.Message = (&answer{p, a, all}).message()
@@ -73,13 +72,15 @@ func (q *Question) action(chosen *schemas.Alternative) schemas.Action {
 // they ran out of memory. They are tried again if nothing else was asked for. A running job is not
 // affected.
 func (p *problem) withoutFailing(all []candidate) (usable, failing []candidate) {
-	nodeType := p.firstHardware().NodeType()
+	if len(p.Failures) == 0 || p.Self != nil {
+		return all, nil
+	}
 	for i := range all {
 		at := slices.IndexFunc(p.Failures, func(f cluster.Failure) bool {
-			return f.BatchSize == all[i].BatchSize && f.CPUs == all[i].CPUs && f.NodeType == nodeType &&
-				f.Runs >= cluster.UsualFailure
+			return f.BatchSize == all[i].BatchSize && f.CPUs == all[i].CPUs &&
+				f.NodeType == p.hardwareType && f.Runs >= cluster.UsualFailure
 		})
-		if at < 0 || p.Self != nil {
+		if at < 0 {
 			usable = append(usable, all[i])
 			continue
 		}

@@ -97,7 +97,7 @@ func (r *Regressor) correctionsOf(c *evidence.Configuration) []schemas.DriftFact
 
 func (p *problem) startupEvidence() *schemas.StartupEvidence {
 	c := p.job.configuration(0, 0)
-	c.NodeType = p.firstHardware().NodeType()
+	c.NodeType = p.hardwareType
 	onNodeType, all := p.r.Startup.evidence.StartupRuns(c)
 	return &schemas.StartupEvidence{
 		Seconds:      math.Round(p.startup.Median()*1e6) / 1e6,

@@ -2,10 +2,8 @@ package decide
 
 import (
 	"math"
-	"slices"
 
 	"courier/advisor/cluster"
-	"courier/schemas"
 )
 
 // distance returns the Euclidean distance in doublings. An unknown batch size counts as 1.
@@ -48,27 +46,4 @@ func farthest(all []candidate, tried []cluster.BatchAndCPUs, isAllowed func(*can
 		}
 	}
 	return best
-}
-
-// maxProbes bounds the epochs that an answer proposes for learning a model.
-const maxProbes = 3
-
-// probes plans the most informative epochs of an unknown model: the chosen configuration, then
-// repeatedly the configuration that is farthest from all previous configurations. It returns nil if
-// all configurations have been tried.
-func (q *Question) probes(all []candidate, chosen *schemas.Alternative) (plan []schemas.ProbeEpoch) {
-	tried := slices.Clone(q.Tried)
-	next := slices.IndexFunc(all, func(c candidate) bool {
-		return c.BatchSize == chosen.BatchSize && c.CPUs == chosen.CPUs
-	})
-	for len(plan) < maxProbes && next >= 0 {
-		c := cluster.BatchAndCPUs{BatchSize: all[next].BatchSize, CPUs: all[next].CPUs}
-		if nearest(c, tried) == 0 {
-			break
-		}
-		p := schemas.ProbeEpoch{BatchSize: c.BatchSize, CPUs: c.CPUs, Epochs: 1}
-		plan, tried = append(plan, p), append(tried, c)
-		next = farthest(all, tried, isAny)
-	}
-	return plan
 }

@@ -159,7 +159,8 @@ func (s *menuSearch) laterDeadline() *schemas.Choice {
 	v, level := s.chosen, s.Request.Confidence
 	if s.Request.TargetAccuracy > 0 && s.hasAccuracy {
 		reach := (1 + level) / 2 // halfway to 1; the other half is for the time
-		r := s.quickestRoute(s.candidates, reach)
+		routes, _ := s.routes(s.candidates, reach)
+		r := quickest(routes)
 		if r == nil {
 			return nil
 		}

@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -168,19 +169,7 @@ func (a *answer) unknownTime() string {
 	default:
 		text = "nothing is known yet about " + a.unknownModel()
 	}
-	return text + next + batchAndCPUs(c.BatchSize, c.CPUs) + " to learn from it" + a.laterProbes()
-}
-
-// laterProbes describes the probes after the first, which is the chosen alternative.
-func (a *answer) laterProbes() string {
-	if len(a.advice.Probes) < 2 {
-		return ""
-	}
-	var all []string
-	for _, p := range a.advice.Probes[1:] {
-		all = append(all, batchAndCPUs(p.BatchSize, p.CPUs))
-	}
-	return "; to learn most, run an epoch next with " + strings.Join(all, ", then with ")
+	return text + next + batchAndCPUs(c.BatchSize, c.CPUs) + " to learn from it"
 }
 
 // noAlternative describes why no alternative can be promised.
@@ -201,18 +190,19 @@ func (a *answer) noAlternative() string {
 
 // targetObstacle describes why SLO and target accuracy cannot be promised together.
 func (a *answer) targetObstacle() string {
-	fewest, ever := a.fewestEpochs(a.candidates)
-	quickest := a.quickestRoute(a.candidates, a.Request.Confidence)
+	routes, ever := a.routes(a.candidates, a.Request.Confidence)
+	best := quickest(routes)
 	switch {
-	case fewest == nil:
+	case len(routes) == 0:
 		return fmt.Sprintf("however long it runs, the accuracy is reached with probability %s at most",
 			schemas.FormatProbability(ever))
-	case quickest == nil:
+	case best == nil:
+		fewest := slices.MinFunc(routes, func(x, y route) int { return cmp.Compare(x.epochs, y.epochs) })
 		return fmt.Sprintf("the accuracy takes %s at least, more than the %d requested",
 			fewest.text(), a.EpochsDone()+a.epochsLeft())
-	case quickest.seconds > a.Left():
+	case best.seconds > a.Left():
 		return fmt.Sprintf("the accuracy takes %s at least (%s)",
-			schemas.FormatSeconds(quickest.seconds), quickest.text())
+			schemas.FormatSeconds(best.seconds), best.text())
 	}
 	c := a.advice.Chosen
 	if c.SLOProbability == nil || c.AccuracyProbability == nil {

@@ -18,11 +18,12 @@ type problem struct {
 	hasAccuracy bool // and its accuracy
 	standsIn    bool // runs on nodes of unknown hardware are examples for the job
 
-	sim     simulation
-	at      []int                 // the nodes of the job in the simulation
-	done    []evidence.Span       // its epochs until now
-	startup evidence.Distribution // on its first node; unknown with scale 0
-	spans   []schemas.Span        // of the job and its co-located jobs, as they run
+	sim          simulation
+	at           []int                 // the nodes of the job in the simulation
+	hardwareType string                // node type of the first one by its hardware
+	done         []evidence.Span       // its epochs until now
+	startup      evidence.Distribution // on its first node; unknown with scale 0
+	spans        []schemas.Span        // of the job and its co-located jobs, as they run
 }
 
 func newProblem(q *Question, r Regressors) *problem {
@@ -35,7 +36,8 @@ func newProblem(q *Question, r Regressors) *problem {
 	}
 	p.hasTime, p.hasAccuracy = r.EpochTime.knows(p.job), r.Accuracy.knows(p.job)
 	p.at = p.sim.addNodes(q.Nodes, q.Hardware, q.Foreign)
-	p.startup = r.Startup.startup(p.job, p.firstHardware().NodeType())
+	p.hardwareType = p.sim.nodes[p.at[0]].hardware.NodeType()
+	p.startup = r.Startup.startup(p.job, p.hardwareType)
 	p.standsIn = p.hasTime && q.Self == nil && len(q.Request.Nodes) == 0 &&
 		r.EpochTime.standsIn(p.job, p.sim.nodes[p.at[0]].nodeType)
 	if q.Self != nil {
@@ -71,9 +73,6 @@ func (p *problem) addRunning(m *Member) {
 	}
 	p.sim.running = append(p.sim.running, j)
 }
-
-// firstHardware returns the hardware of the job's first node.
-func (p *problem) firstHardware() schemas.Hardware { return p.sim.nodes[p.at[0]].hardware }
 
 // firstNodeType returns the type of the job's first node, or the type that stands in for it.
 func (p *problem) firstNodeType() string { return p.sim.state(p.at[0], p.standsIn).nodeType }

@@ -252,9 +252,13 @@ func (p *problem) accuracyAt(batch, epochs uint32) evidence.Accuracy {
 	return p.r.Accuracy.evidence.Accuracy(p.accuracyConfiguration(batch), int(epochs))
 }
 
-// passage predicts when a batch size reaches the target accuracy, given the epochs of the job.
-func (p *problem) passage(batch uint32) evidence.Passage {
-	a := p.r.Accuracy.evidence.Passage(p.accuracyConfiguration(batch), p.Request.TargetAccuracy)
+// passage predicts when a batch size reaches the target accuracy, given the epochs of the job; never
+// without a target.
+func (p *problem) passage(batch uint32) (a evidence.Passage) {
+	if !p.hasAccuracy || p.Request.TargetAccuracy == 0 {
+		return a
+	}
+	a = p.r.Accuracy.evidence.Passage(p.accuracyConfiguration(batch), p.Request.TargetAccuracy)
 	return a.After(int(p.EpochsDone()))
 }
 

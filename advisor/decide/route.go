@@ -6,58 +6,40 @@ import "courier/schemas"
 type route struct {
 	batch, cpus uint32
 	epochs      uint32  // since the beginning of the job
-	seconds     float64 // from now
+	seconds     float64 // from now; 0 if the epochs are more than requested
 }
 
-// fewestEpochs returns the candidate that reaches the target accuracy in the fewest epochs with
-// the confidence, nil if none does, and the highest probability with which any ever reaches it.
-func (p *problem) fewestEpochs(all []candidate) (fewest *route, ever float64) {
+// routes returns the ways in which the candidates reach the target accuracy with a probability, and the
+// highest probability with which any ever reaches it.
+func (p *problem) routes(all []candidate, probability float64) (found []route, ever float64) {
+	done := p.EpochsDone()
 	for i := range all {
 		c := &all[i]
-		if c.Extrapolated {
+		passage := p.passage(c.BatchSize)
+		if c.Extrapolated || !passage.Promisable {
 			continue
 		}
-		epochs, probability := p.epochsToTarget(c.BatchSize, p.Request.Confidence)
-		ever = max(ever, probability)
-		if epochs > 0 && (fewest == nil || epochs < fewest.epochs) {
-			fewest = &route{batch: c.BatchSize, cpus: c.CPUs, epochs: epochs}
+		reach := passage.By(schemas.MaxEpochs)
+		if ever = max(ever, reach); reach < probability {
+			continue
 		}
+		r := route{batch: c.BatchSize, cpus: c.CPUs}
+		r.epochs = uint32(passage.Epochs(probability/reach, schemas.MaxEpochs))
+		if left := r.epochs - min(r.epochs, done); left <= p.epochsLeft() {
+			f := p.forecast(variant{batch: r.batch, cpus: r.cpus, epochs: left})
+			r.seconds = f.job.end
+		}
+		found = append(found, r)
 	}
-	return fewest, ever
+	return found, ever
 }
 
-// quickestRoute returns the candidate that reaches the target accuracy with a probability in the
-// shortest time, within the epochs of the request; nil if none does.
-func (p *problem) quickestRoute(all []candidate, probability float64) (quickest *route) {
-	limit := p.EpochsDone() + p.epochsLeft()
+// quickest returns the route that takes the shortest time within the epochs of the request, or nil.
+func quickest(all []route) (best *route) {
 	for i := range all {
-		c := &all[i]
-		if c.Extrapolated {
-			continue
-		}
-		epochs, _ := p.epochsToTarget(c.BatchSize, probability)
-		if epochs == 0 || epochs > limit {
-			continue
-		}
-		f := p.forecast(variant{
-			batch: c.BatchSize, cpus: c.CPUs, epochs: epochs - min(epochs, p.EpochsDone()),
-		})
-		if quickest == nil || f.job.end < quickest.seconds {
-			quickest = &route{c.BatchSize, c.CPUs, epochs, f.job.end}
+		if r := &all[i]; r.seconds > 0 && (best == nil || r.seconds < best.seconds) {
+			best = r
 		}
 	}
-	return quickest
-}
-
-// epochsToTarget returns the number of epochs after which a batch size has reached the target
-// accuracy with a probability, 0 if never, and the probability that it ever reaches it.
-func (p *problem) epochsToTarget(batch uint32, probability float64) (epochs uint32, ever float64) {
-	a := p.passage(batch)
-	if !a.Promisable {
-		return 0, 0
-	}
-	if ever = a.By(schemas.MaxEpochs); ever < probability {
-		return 0, ever
-	}
-	return uint32(a.Epochs(probability/ever, schemas.MaxEpochs)), ever
+	return best
 }
