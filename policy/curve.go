@@ -1,11 +1,6 @@
 package policy
 
-import (
-	"math"
-	"slices"
-
-	"courier/regress/leastsquares"
-)
+import "math"
 
 // CurvePoint is a rate that was measured or predicted for a number of units.
 type CurvePoint struct {
@@ -15,8 +10,6 @@ type CurvePoint struct {
 	Rate, MeanRate float64
 	// Chance is the probability of meeting the deadline of the job; 0: unknown, or Rate is exact.
 	Chance float64
-	// Error is the standard deviation of log(Rate / true rate); 0: the rate was measured.
-	Error float64
 }
 
 // Curve has the rates of a job by number of units, ascending. The rates need not rise.
@@ -102,58 +95,4 @@ func (c Curve) Slope(i int) float64 {
 		return slope(CurvePoint{}, c[0])
 	}
 	return slope(c[i-1], c[i])
-}
-
-// smoothTerms is the largest number of terms of the polynomial of Smooth.
-const smoothTerms = 3
-
-// exactWeight is the weight of an exact rate relative to that of the smallest error.
-const exactWeight = 100
-
-// Smooth returns the curve with its inexact rates replaced by those of a quadratic in the logarithms of
-// units and rates, fitted to all points with weights 1 / Error^2. Independent errors cancel out in part,
-// so a point with a large rate by chance does not attract jobs.
-func (c Curve) Smooth() Curve {
-	smallest := math.Inf(1)
-	for _, p := range c {
-		if p.Error > 0 {
-			smallest = min(smallest, p.Error)
-		}
-	}
-	usable := slices.DeleteFunc(slices.Clone(c), func(p CurvePoint) bool { return !isUsable(p) })
-	if math.IsInf(smallest, 1) || len(usable) == 0 {
-		return c
-	}
-
-	terms := min(smoothTerms, (len(usable)+1)/2)
-	var rows [][]float64
-	var logs []float64
-	for _, p := range usable {
-		scale := math.Sqrt(exactWeight)
-		if p.Error > 0 {
-			scale = smallest / p.Error
-		}
-		row := powers(p.Units, terms)
-		for i := range row {
-			row[i] *= scale
-		}
-		rows, logs = append(rows, row), append(logs, scale*math.Log(p.Rate))
-	}
-	fitted := leastsquares.Fit(rows, logs)
-	smooth := slices.Clone(c)
-	for i, p := range c {
-		if p.Error > 0 && isUsable(p) {
-			rate := math.Exp(leastsquares.Predict(fitted, powers(p.Units, terms)))
-			if rate > 0 && !math.IsInf(rate, 1) {
-				smooth[i].Rate = rate
-			}
-		}
-	}
-	return smooth
-}
-
-// powers returns the first powers of log2(units), from 0 on.
-func powers(units, terms int) []float64 {
-	x := math.Log2(float64(units))
-	return []float64{1, x, x * x}[:terms]
 }

@@ -19,15 +19,14 @@ import (
 
 // guarded are all policies with the rules above them.
 var guarded = map[string]policy.Policy{
-	"cost":                    policy.Guard(cost.Policy{}),
-	"deadline":                policy.Guard(deadline.ForNode()),
-	"deadline on a cluster":   policy.Guard(deadline.ForCluster()),
-	"edf":                     policy.Guard(policy.EDF()),
-	"fit.Grow":                fit.Grow(policy.Guard(policy.JCT())),
-	"elasticflow":             policy.Guard(elasticflow.New()),
-	"elasticflow-per-arrival": policy.Guard(elasticflow.NewPerArrival()),
-	"jct":                     policy.Guard(policy.JCT()),
-	"quality":                 policy.Guard(quality.New(quality.Options{})),
+	"cost":                  policy.Guard(cost.Policy{}),
+	"deadline":              policy.Guard(deadline.ForNode()),
+	"deadline on a cluster": policy.Guard(deadline.ForCluster()),
+	"edf":                   policy.Guard(policy.EDF()),
+	"fit.Grow":              fit.Grow(policy.Guard(policy.JCT())),
+	"elasticflow":           policy.Guard(elasticflow.Policy{}),
+	"jct":                   policy.Guard(policy.JCT()),
+	"quality":               policy.Guard(quality.New(quality.Options{})),
 }
 
 const nodeCores = 64
@@ -263,7 +262,7 @@ func TestGuard_LeavesASteadyClusterAlone(t *testing.T) {
 			}
 		}
 		most := jobs
-		if name == "elasticflow-per-arrival" {
+		if name == "elasticflow" {
 			most = 2 * jobs // a baseline, which the advisor does not offer
 		}
 		t.Logf("%s: %d moves", name, moves)

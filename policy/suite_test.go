@@ -16,11 +16,10 @@ import (
 
 // policies are all policies with this interface, by name.
 var policies = map[string]policy.Policy{
-	"deadline":                deadline.ForCluster(),
-	"edf":                     policy.EDF(),
-	"elasticflow":             elasticflow.New(),
-	"elasticflow-per-arrival": elasticflow.NewPerArrival(),
-	"jct":                     policy.JCT(),
+	"deadline":    deadline.ForCluster(),
+	"edf":         policy.EDF(),
+	"elasticflow": elasticflow.Policy{},
+	"jct":         policy.JCT(),
 }
 
 func FuzzPlan(f *testing.F) {
@@ -154,7 +153,7 @@ func (s *source) work() float64 {
 
 func (s *source) curve() policy.Curve {
 	var c policy.Curve
-	rate, isPredicted := 0.0, s.next(3) == 0
+	rate := 0.0
 	for k := range s.next(8) {
 		rate += float64(s.next(100)-10) / 10
 		switch s.next(40) {
@@ -163,29 +162,9 @@ func (s *source) curve() policy.Curve {
 		case 1:
 			rate = math.Inf(1)
 		}
-		p := policy.CurvePoint{Units: 1 << k, Rate: rate}
-		if isPredicted {
-			p.Error = s.error()
-		}
-		c = append(c, p)
+		c = append(c, policy.CurvePoint{Units: 1 << k, Rate: rate})
 	}
 	return c
-}
-
-// error returns the standard deviation of a predicted rate; 0 if the rate was measured.
-func (s *source) error() float64 {
-	switch n := s.next(20); n {
-	case 0:
-		return math.NaN()
-	case 1:
-		return math.Inf(1)
-	case 2:
-		return -1
-	case 3, 4, 5:
-		return 0
-	default:
-		return float64(n) / 20
-	}
 }
 
 // checkRules fails a test if a decision breaks a rule: checkMoves passes, the view is unchanged, and the
@@ -263,13 +242,13 @@ func brokenPromises(v *policy.View, moves []policy.Move) []string {
 	return broken
 }
 
-// isMeasured reports whether a job has work, a deadline, and rates that were all measured.
+// isMeasured reports whether a job has work, a deadline, and only valid rates.
 func isMeasured(j *policy.Job) bool {
 	o := &j.Options[0]
-	isPredicted := slices.ContainsFunc(o.Curve, func(p policy.CurvePoint) bool {
-		return p.Error != 0 || math.IsInf(p.Rate, 0) || math.IsNaN(p.Rate)
+	isInvalid := slices.ContainsFunc(o.Curve, func(p policy.CurvePoint) bool {
+		return math.IsInf(p.Rate, 0) || math.IsNaN(p.Rate)
 	})
-	return !isPredicted && !j.Deadline.IsZero() && o.Work > 0 && !math.IsInf(o.Work, 1)
+	return !isInvalid && !j.Deadline.IsZero() && o.Work > 0 && !math.IsInf(o.Work, 1)
 }
 
 // meets reports whether a job meets its deadline with a constant number of units.

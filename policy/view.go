@@ -315,7 +315,6 @@ const (
 	ReasonTooSlow    Reason = "too slow"    // an empty cluster would not meet the deadline
 	ReasonNoCapacity Reason = "no capacity" // promises to other jobs leave too little capacity
 	ReasonTooCostly  Reason = "too costly"  // the job would take the place of several others
-	ReasonRound      Reason = "round"       // another arrival of the same round does not fit
 	ReasonShare      Reason = "share"       // minimum share to the deadline
 	ReasonLeftOver   Reason = "left over"   // more than the minimum share
 	ReasonYield      Reason = "yield"       // the units are needed by other jobs

@@ -161,8 +161,9 @@ type Bottleneck string
 // Bottlenecks, by the CPU use and the waits of the last three epochs (resource policies, section 3.2).
 const (
 	BottleneckMemory  Bottleneck = "memory"  // the job waits for memory
-	BottleneckInput   Bottleneck = "input"   // the job waits for its storage
-	BottleneckCPU     Bottleneck = "cpu"     // the job uses all of its CPUs
+	BottleneckInput   Bottleneck = "input"   // the job waits for its storage, or for batches
+	BottleneckCPU     Bottleneck = "cpu"     // the job uses all of its CPUs, or waits for its only one
+	BottleneckThreads Bottleneck = "threads" // the job has more threads than it gets CPUs
 	BottleneckSurplus Bottleneck = "surplus" // the job would lose at most 2 % of its speed with one CPU less
 )
 
@@ -208,8 +209,9 @@ type JobStatus struct {
 	Probability *float64 `json:"probability,omitempty"`
 	// True while a warning is active: the probability fell below the confidence.
 	AtRisk bool `json:"at_risk,omitempty"`
-	// What limits a running job on one node, by its last three epochs: "memory", "input", "cpu" or
-	// "surplus" (it would be as fast with one CPU less). Absent if they do not show it.
+	// What limits a running job on one node, by its last three epochs: "memory", "input", "cpu",
+	// "threads" (more than it gets CPUs) or "surplus" (it would be as fast with one CPU less). Absent
+	// if they do not show it.
 	Bottleneck Bottleneck `json:"bottleneck,omitempty"`
 	// Accuracy of the last epoch.
 	Accuracy *float64 `json:"accuracy,omitempty"`

@@ -25,19 +25,20 @@ func (j *Job) addUse(e *schemas.Epoch) {
 // maxFormerUses bounds the other numbers of CPUs of a run that are remembered.
 const maxFormerUses = 8
 
-// endUses keeps the mean of the recorded epochs, because the CPUs change. It drops everything if the
-// batch size changes.
+// endUses keeps the mean of the recorded epochs, because the CPUs change. Epochs that waited for CPUs do
+// not show how the job runs with them. It drops everything if the batch size changes.
 func (j *Job) endUses(batch uint32) {
 	last := j.Uses[len(j.Uses)-1]
 	if last.Batch != batch {
 		j.Uses, j.FormerUses = nil, nil
 		return
 	}
-	if speed.IsStable(reportsOf(j.Uses)) {
+	window := reportsOf(j.Uses)
+	if m := speed.MeanOf(window); speed.IsStable(window) && !m.IsContended() {
 		mean := EpochUse{Batch: last.Batch, StepReport: speed.StepReport{
 			Shape:          last.Shape,
-			StepSeconds:    j.meanUse(func(u *EpochUse) float64 { return u.StepSeconds }),
-			WorkerCPURatio: j.usedCPURatio(),
+			StepSeconds:    m.StepSeconds,
+			WorkerCPURatio: m.WorkerCPURatio,
 		}}
 		kept := slices.DeleteFunc(slices.Clone(j.FormerUses), func(u EpochUse) bool {
 			return u.Shape == mean.Shape
@@ -47,38 +48,32 @@ func (j *Job) endUses(batch uint32) {
 	j.Uses = nil
 }
 
-// meanUse returns the mean of a figure over the recorded epochs; 0 without epochs.
-func (j *Job) meanUse(figure func(u *EpochUse) float64) float64 {
-	sum := 0.0
-	for i := range j.Uses {
-		sum += figure(&j.Uses[i])
-	}
-	return sum / float64(max(1, len(j.Uses)))
-}
-
 // usedCPURatio returns the used part of the job's CPUs; 0 if it is unknown.
 func (j *Job) usedCPURatio() float64 {
-	return j.meanUse(func(u *EpochUse) float64 { return u.WorkerCPURatio })
+	m := speed.MeanOf(reportsOf(j.Uses))
+	return m.WorkerCPURatio
+}
+
+// Window returns the last epochs of a running job if they show how it runs with its current CPUs; nil if
+// they do not.
+func (j *Job) Window() []speed.StepReport {
+	if j.State != schemas.StateRunning || len(j.Uses) < speed.MinReports ||
+		j.Uses[0].Shape.WorkerCores != int(j.Setting.CPUs) { // no epoch with the current CPUs has ended
+		return nil
+	}
+	if window := reportsOf(j.Uses); speed.IsStable(window) {
+		return window
+	}
+	return nil
 }
 
 // Bottleneck returns what limits a running job by its last epochs; "" if they do not show it.
 func (j *Job) Bottleneck() schemas.Bottleneck {
-	if j.State != schemas.StateRunning || len(j.Uses) < speed.MinReports ||
-		j.Uses[0].Shape.WorkerCores != int(j.Setting.CPUs) { // no epoch with the current CPUs has ended
+	window := j.Window()
+	if window == nil {
 		return ""
 	}
-	window := reportsOf(j.Uses)
-	if !speed.IsStable(window) {
-		return ""
-	}
-
-	// CPUs that the job did not use are a surplus only if it did not wait for them.
-	scaling := speed.Scaling{SurplusLossRatio: 1}
-	used, pressure := j.usedCPURatio(), j.meanUse(func(u *EpochUse) float64 { return u.CPUPressureRatio })
-	if used > 0 && pressure < maxSurplusPressure {
-		scaling.SurplusLossRatio = lossWithoutCPU(j.Uses[0].Shape.WorkerCores, used)
-	}
-	return bottleneckNames[speed.FindBottleneck(window, scaling)]
+	return speed.FindBottleneck(window, lossWithoutCPU(window[0].Shape.WorkerCores, j.usedCPURatio()))
 }
 
 // reportsOf returns epochs as reports of policy/speed.
@@ -88,18 +83,6 @@ func reportsOf(uses []EpochUse) []speed.StepReport {
 		window[i] = uses[i].StepReport
 	}
 	return window
-}
-
-// maxSurplusPressure bounds the CPU pressure of a job with a surplus. It is the pressure at which
-// policy/speed takes a job to wait for memory.
-const maxSurplusPressure = 0.1
-
-// bottleneckNames are the bottlenecks that a job on one node can have.
-var bottleneckNames = map[speed.Bottleneck]schemas.Bottleneck{
-	speed.BottleneckMemory:    schemas.BottleneckMemory,
-	speed.BottleneckInput:     schemas.BottleneckInput,
-	speed.BottleneckWorkerCPU: schemas.BottleneckCPU,
-	speed.BottleneckSurplus:   schemas.BottleneckSurplus,
 }
 
 // lossWithoutCPU returns the speed that a job loses with one CPU less, relative to its speed. By
@@ -123,16 +106,12 @@ func (j *Job) IsStarved() bool {
 	return isWaiting && used > 0 && used <= speed.StarvedCPUThreshold
 }
 
-// SeenShapes returns the times and the CPU use of a running job's epochs, by its numbers of CPUs; none if its
-// CPUs do not limit it.
-func (j *Job) SeenShapes() (seen []speed.ShapeTime) {
-	if j.Bottleneck() != schemas.BottleneckCPU {
-		return nil
-	}
+// FormerShapes returns the times and the CPU use of a running job's epochs with other numbers of CPUs.
+func (j *Job) FormerShapes() (seen []speed.ShapeTime) {
 	for i := range j.FormerUses {
 		former := speed.NewShapeTime(reportsOf(j.FormerUses[i : i+1]))
 		former.Reports = speed.MinReports
 		seen = append(seen, former)
 	}
-	return append(seen, speed.NewShapeTime(reportsOf(j.Uses)))
+	return seen
 }

@@ -38,12 +38,12 @@ func TestJob_Bottleneck(t *testing.T) {
 		{
 			"the job waited for its CPUs",
 			func(e *schemas.Epoch) { e.JobCPUSeconds, e.JobCPUPressureRatio = value(8), value(0.4) },
-			"", false,
+			schemas.BottleneckThreads, false,
 		},
 		{
 			"the node is full",
 			func(e *schemas.Epoch) { e.JobCPUSeconds, e.NodeCPURatio = value(8), value(0.97) },
-			"", false,
+			schemas.BottleneckThreads, false,
 		},
 		{
 			"the job waits for its storage",

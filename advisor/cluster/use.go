@@ -10,9 +10,6 @@ import (
 type EpochUse struct {
 	Batch uint32 `json:"batch"`
 	speed.StepReport
-	// CPUPressureRatio is the part of the time in which a process of the job waited for a CPU; 1 if
-	// that is unknown and the node is full.
-	CPUPressureRatio float64 `json:"cpu_pressure_ratio,omitempty"`
 }
 
 // useOf returns what an epoch used. The figures of the job itself count more than those of its node,
@@ -25,13 +22,15 @@ func useOf(e *schemas.Epoch) EpochUse {
 		return *v
 	}
 	cpuSeconds := float64(e.CPUs) * e.DurationSeconds
-	u := EpochUse{Batch: e.BatchSize, CPUPressureRatio: valueOf(e.JobCPUPressureRatio)}
+	u := EpochUse{Batch: e.BatchSize}
 	u.StepReport = speed.StepReport{
 		Shape:               speed.Shape{Workers: 1, WorkerCores: int(e.CPUs)},
 		StepSeconds:         e.DurationSeconds,
 		WorkerCPURatio:      min(1, valueOf(e.JobCPUSeconds)/cpuSeconds),
 		IOPressureRatio:     valueOf(e.JobIOPressureRatio),
 		MemoryPressureRatio: valueOf(e.JobMemoryPressureRatio),
+		InputWaitRatio:      min(1, valueOf(e.InputWaitSeconds)/e.DurationSeconds),
+		CPUPressureRatio:    valueOf(e.JobCPUPressureRatio),
 	}
 	if e.JobCPUPressureRatio == nil && valueOf(e.NodeCPURatio) >= speed.CPUThreshold {
 		u.CPUPressureRatio = 1

@@ -10,6 +10,7 @@ import (
 	"courier/advisor/decide"
 	"courier/policy"
 	"courier/policy/speed"
+	"courier/schemas"
 )
 
 // Options.Objective. Whatever it is, jobs keep the SLO that they were promised, and a job is admitted
@@ -114,8 +115,16 @@ func shareOf(c *cluster.Cluster, j *cluster.Job, ioRate float64, now time.Time) 
 		isStarved:  isStarved,
 		movedAfter: j.MovedAfter,
 		base:       int(cmp.Or(j.GrownFrom, j.Setting.CPUs)),
-		seen:       j.SeenShapes(),
+		seen:       seenShapes(j),
 	}
+}
+
+// seenShapes returns what the epochs of a job show, by its numbers of CPUs; none if its CPUs do not limit it.
+func seenShapes(j *cluster.Job) []speed.ShapeTime {
+	if j.Bottleneck() != schemas.BottleneckCPU {
+		return nil
+	}
+	return append(j.FormerShapes(), speed.NewShapeTime(j.Window()))
 }
 
 // wholeCPUs returns the smallest whole number of CPUs that a job on several nodes holds on each of

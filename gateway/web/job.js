@@ -72,8 +72,8 @@ const figure = (v) => (v === undefined ? unknown : v.toPrecision(4));
 const metric = (e) => (e.metric_value !== undefined && e.metric_value !== e.accuracy ? `${e.metric} ${figure(e.metric_value)}` : percent(e.accuracy, 2));
 
 const bottlenecks = {
-  memory: 'memory: give the job more, or a smaller batch size', input: 'storage: a larger batch size or fewer jobs on its disk may help',
-  cpu: 'CPU: all of its CPUs are busy', surplus: 'none: it would be as fast with one CPU less',
+  memory: 'memory: give the job more, or a smaller batch size', input: 'input: a larger batch size or more loader workers may help',
+  cpu: 'CPU: all of its CPUs are busy', threads: 'CPU: more threads than it gets CPUs', surplus: 'none: it would be as fast with one CPU less',
 };
 
 // phases lists what was measured inside the training.

@@ -39,7 +39,7 @@ type task struct {
 
 // newTask returns a task that starts after the pause of a moment.
 func (s *plan) newTask(job *policy.Job, o *policy.Option) *task {
-	t := &task{job: job, curve: o.Curve.Smooth()}
+	t := &task{job: job, curve: o.Curve}
 	if o.Work > 0 {
 		t.work = o.Work
 	}

@@ -1,16 +1,12 @@
-// Package elasticflow is a baseline: the policy of ElasticFlow (Gu et al., ASPLOS 2023) as its
-// published code implements it, and a variant that decides about each arrival separately.
+// Package elasticflow is a baseline: the policy of ElasticFlow (Gu et al., ASPLOS 2023), except that
+// it decides about each arrival separately. It keeps more deadlines than the published code, which
+// refuses all arrivals of a round if any job of the round, running ones included, cannot be satisfied.
 //
 // All jobs are planned in order of deadline at their minimum satisfactory share: the smallest number
 // of units with which a job, planned backwards from its deadline into the units that are still free,
-// completes its work. Arrivals wait for the next round, which is at least a slot after the last. The
-// published code refuses all arrivals of a round if any job of the round, running ones included,
-// cannot be satisfied. Planning does not foresee pauses.
-//
-// Left-over units go to jobs without units first. The published code then prefers the job whose
-// unit-seconds grow the most per added unit. Its growth is computed for a plan; here it is that of
-// the present rates. The variant prefers the job that gains the most speed per added unit, relative
-// to its present speed per unit.
+// completes its work. Arrivals wait for the next round, which is at least a slot after the last.
+// Planning does not foresee pauses. Left-over units go to jobs without units first, and then to the
+// job that gains the most speed per added unit, relative to its present speed per unit.
 package elasticflow
 
 import (
@@ -23,26 +19,19 @@ import (
 )
 
 // Policy is the policy. It is safe for concurrent use.
-type Policy struct{ perArrival bool }
-
-// New returns the policy of the published code.
-func New() *Policy { return &Policy{} }
-
-// NewPerArrival returns the variant that decides about each arrival separately.
-func NewPerArrival() *Policy { return &Policy{perArrival: true} }
+type Policy struct{}
 
 type round struct {
-	perArrival bool
-	start      time.Time
-	capacity   int
-	shares     []minimumShare // admitted jobs in order of deadline
-	steps      freeSteps
-	moves      []policy.Move
+	start    time.Time
+	capacity int
+	shares   []minimumShare // admitted jobs in order of deadline
+	steps    freeSteps
+	moves    []policy.Move
 }
 
 // Plan implements policy.Policy.
-func (p *Policy) Plan(v *policy.View) []policy.Move {
-	r := &round{perArrival: p.perArrival, start: v.NextMoment(), capacity: v.Units}
+func (Policy) Plan(v *policy.View) []policy.Move {
+	r := &round{start: v.NextMoment(), capacity: v.Units}
 	for i := range v.Jobs {
 		r.shares = append(r.shares, r.newShare(&v.Jobs[i]))
 	}
@@ -99,42 +88,23 @@ func (r *round) fill() int {
 	return unsatisfied
 }
 
-// admit admits an arrival if no more jobs are unsatisfied with it than without it, or all arrivals if
-// every job can be satisfied with them.
+// admit admits an arrival if no more jobs are unsatisfied with it than without it.
 func (r *round) admit(queue []policy.Job) {
-	var arrivals []minimumShare
+	unsatisfied := r.fill()
 	for i := range queue {
 		if len(queue[i].Options) == 0 {
 			r.settle(policy.Refuse, &queue[i], policy.ReasonTooSlow)
 			continue
 		}
-		arrivals = append(arrivals, r.newShare(&queue[i]))
-	}
-	if len(arrivals) == 0 {
-		return
-	}
-	if !r.perArrival {
-		r.admitGroup(arrivals, 0, policy.ReasonRound)
-		return
-	}
-	unsatisfied := r.fill()
-	for i := range arrivals {
-		r.admitGroup(arrivals[i:i+1], unsatisfied, policy.ReasonNoCapacity)
-	}
-}
-
-// admitGroup admits arrivals together if at most a number of jobs are unsatisfied with them.
-func (r *round) admitGroup(arrivals []minimumShare, unsatisfied int, otherwise policy.Reason) {
-	before := r.shares
-	r.shares = slices.Concat(before, arrivals)
-	slices.SortStableFunc(r.shares, byWindow)
-	kind, reason := policy.Admit, policy.ReasonFits
-	if r.fill() > unsatisfied {
-		kind, reason = policy.Refuse, otherwise
-		r.shares = before
-	}
-	for _, h := range arrivals {
-		r.settle(kind, h.job, reason)
+		before := r.shares
+		r.shares = append(slices.Clone(before), r.newShare(&queue[i]))
+		slices.SortStableFunc(r.shares, byWindow)
+		if r.fill() > unsatisfied {
+			r.shares = before
+			r.settle(policy.Refuse, &queue[i], policy.ReasonNoCapacity)
+			continue
+		}
+		r.settle(policy.Admit, &queue[i], policy.ReasonFits)
 	}
 }
 
@@ -149,7 +119,7 @@ func (r *round) leftOver(free int) {
 		for i := range r.shares {
 			h := &r.shares[i]
 			next, ok := h.next()
-			if v := r.value(h, next); ok && next.Units-h.units <= free && v > highest {
+			if v := h.value(next); ok && next.Units-h.units <= free && v > highest {
 				best, to, highest = i, next, v
 			}
 		}
@@ -171,17 +141,13 @@ func (h *minimumShare) next() (policy.CurvePoint, bool) {
 }
 
 // value orders the jobs for left-over units.
-func (r *round) value(h *minimumShare, next policy.CurvePoint) float64 {
+func (h *minimumShare) value(next policy.CurvePoint) float64 {
 	now := h.at(h.units)
 	if now.Units == 0 {
 		return math.MaxFloat64
 	}
 	added := float64(next.Units - now.Units)
-	perUnit := now.Rate / float64(now.Units)
-	if r.perArrival {
-		return (next.Rate - now.Rate) / added / perUnit
-	}
-	return h.work * (float64(next.Units)/next.Rate - 1/perUnit) / added
+	return (next.Rate - now.Rate) / added / (now.Rate / float64(now.Units))
 }
 
 // resize returns the changes as moves. planned are the units without left-over ones.

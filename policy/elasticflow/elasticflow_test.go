@@ -40,24 +40,21 @@ func TestPlan_HoldsTheMinimumShare(t *testing.T) {
 	// Four units are taken for an hour by a job that needs them all.
 	running := []policy.Job{job("tight", 3*3600, time.Hour, 4)}
 	v := view(6, running, []policy.Job{job("a", 1.7*3600, time.Hour, 0)})
-	got := started(elasticflow.New().Plan(v))
+	got := started(elasticflow.Policy{}.Plan(v))
 	if _, isResized := got["tight"]; isResized || got["a"] != 2 {
 		t.Errorf("units %v, want 2 for the new job, and the running one unchanged", got)
 	}
 }
 
-func TestPlan_RefusesTheWholeRound(t *testing.T) {
+func TestPlan_DecidesAboutEachArrival(t *testing.T) {
 	queue := []policy.Job{
 		job("hopeless", 1e9, time.Hour, 0),
 		job("small", 60, time.Hour, 0),
 	}
 	v := view(8, nil, queue)
-	if got := started(elasticflow.New().Plan(v)); len(got) != 0 {
-		t.Errorf("units %v, want both refused", got)
-	}
-	got := started(elasticflow.NewPerArrival().Plan(v))
+	got := started(elasticflow.Policy{}.Plan(v))
 	if _, admitted := got["hopeless"]; admitted || got["small"] != 4 {
-		t.Errorf("units %v per arrival, want only the small job admitted, with 4 units", got)
+		t.Errorf("units %v, want only the small job admitted, with 4 units", got)
 	}
 }
 
@@ -67,7 +64,7 @@ func TestPlan_ReviewsWhereThePlanChanges(t *testing.T) {
 		job("a", 1.4*3600, time.Hour, 0),
 		job("b", 0.5*3600, 30*time.Minute, 0),
 	})
-	moves := elasticflow.NewPerArrival().Plan(v)
+	moves := elasticflow.Policy{}.Plan(v)
 	review, want := moves[len(moves)-1], now.Add(30*time.Minute)
 	if review.Kind != policy.Review || !review.At.Equal(want) {
 		t.Errorf("last move %+v, want a review at %s", review, want)

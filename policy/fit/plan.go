@@ -186,20 +186,13 @@ func (p *resizePlan) best(j *planned, barred []policy.BarredShape) *proposal {
 	for _, to := range p.outright(j) {
 		consider(to, true)
 	}
-	for _, to := range p.nearby(j) {
+	for _, to := range append(j.Shape.Neighbours(j.Facts.Architecture, p.largest), j.Requested) {
 		consider(to, false)
 	}
 	if best.score == 0 {
 		return nil
 	}
 	return &best
-}
-
-// nearby returns the requested shape, the neighbours, and those that a bottleneck suggests.
-func (p *resizePlan) nearby(j *planned) []speed.Shape {
-	b := speed.FindBottleneck(j.Window, speed.ScalingOf(j.Facts, j.Model, j.Window))
-	return slices.Concat(b.Shapes(&j.mean), []speed.Shape{j.Requested},
-		j.Shape.Neighbours(j.Facts.Architecture, p.largest))
 }
 
 // isAllowed reports whether a job may have a shape: it is valid and not barred, its cores are free, and

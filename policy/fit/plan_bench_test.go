@@ -112,7 +112,6 @@ func noisyWindow(random *rand.Rand, m *speed.KnownModel, s speed.Shape) (window 
 			WorkerCPURatio: min(1, noisy(compute/step, 0.05)),
 			ServerCPURatio: min(1, noisy(update/step, 0.05)),
 			LinkRatio:      min(1, noisy(transfer/step, 0.05)),
-			StragglerRatio: 1,
 		})
 	}
 	return window

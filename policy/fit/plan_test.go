@@ -201,7 +201,7 @@ func viewOf(data []byte) *clusterView {
 			j.Window = append(j.Window, speed.StepReport{
 				Shape: j.Shape, StepSeconds: 1 + float64(s.next(20))/100,
 				WorkerCPURatio: float64(s.next(11)) / 10, ServerCPURatio: float64(s.next(11)) / 10,
-				LinkRatio: float64(s.next(11)) / 10, MemoryRatio: float64(s.next(6)) / 10,
+				LinkRatio: float64(s.next(11)) / 10,
 			})
 		}
 		if s.next(3) > 0 && len(j.Window) > 0 && j.Shape.IsValid(f.Architecture) {

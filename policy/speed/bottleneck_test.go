@@ -1,73 +1,61 @@
 package speed_test
 
 import (
-	"slices"
 	"testing"
 
 	"courier/policy/speed"
+	"courier/schemas"
 )
 
 var shape = speed.Shape{Workers: 4, WorkerCores: 2, Servers: 2, ServerCores: 2}
 
-// window returns three equal reports of a job that shows no bottleneck, after a change.
-func window(change func(r *speed.StepReport)) []speed.StepReport {
-	r := speed.StepReport{
-		Shape: shape, StepSeconds: 1, WorkerCPURatio: 0.5, ServerCPURatio: 0.5, StragglerRatio: 1,
-	}
-	change(&r)
-	return []speed.StepReport{r, r, r}
-}
-
 // Each row of the table of bottlenecks, with its threshold and just below it.
 func TestFindBottleneck_FollowsTheTable(t *testing.T) {
 	tests := []struct {
-		name    string
-		change  func(r *speed.StepReport)
-		scaling speed.Scaling
-		want    speed.Bottleneck
+		name        string
+		report      speed.StepReport
+		surplusLoss float64
+		want        schemas.Bottleneck
 	}{
-		{"memory", func(r *speed.StepReport) { r.MemoryRatio = 0.9 }, speed.Scaling{}, speed.BottleneckMemory},
-		{"memory below", func(r *speed.StepReport) { r.MemoryRatio = 0.89 },
-			speed.Scaling{SurplusLossRatio: 1}, speed.BottleneckNone},
-		{"memory pressure", func(r *speed.StepReport) { r.MemoryPressureRatio = 0.1 },
-			speed.Scaling{}, speed.BottleneckMemory},
-		{"straggler", func(r *speed.StepReport) { r.StragglerRatio = 1.3 },
-			speed.Scaling{}, speed.BottleneckStraggler},
-		{"straggler below", func(r *speed.StepReport) { r.StragglerRatio = 1.29 },
-			speed.Scaling{SurplusLossRatio: 1}, speed.BottleneckNone},
-		{"IO-wait", func(r *speed.StepReport) { r.IOWaitRatio = 0.15 }, speed.Scaling{}, speed.BottleneckInput},
-		{"IO pressure", func(r *speed.StepReport) { r.IOPressureRatio = 0.2 },
-			speed.Scaling{}, speed.BottleneckInput},
-		{"link", func(r *speed.StepReport) { r.LinkRatio = 0.8 }, speed.Scaling{}, speed.BottleneckNetwork},
-		{"slower with workers", func(r *speed.StepReport) { r.WorkerCPURatio = 0.6 },
-			speed.Scaling{SlowerWithWorkers: true}, speed.BottleneckNetwork},
-		{"slower with busy workers", func(r *speed.StepReport) { r.WorkerCPURatio = 0.61 },
-			speed.Scaling{SlowerWithWorkers: true, SurplusLossRatio: 1}, speed.BottleneckNone},
-		{"server CPU", func(r *speed.StepReport) { r.ServerCPURatio = 0.85 },
-			speed.Scaling{}, speed.BottleneckServerCPU},
-		{"worker CPU", func(r *speed.StepReport) { r.WorkerCPURatio = 0.85 },
-			speed.Scaling{}, speed.BottleneckWorkerCPU},
-		{"parallelism", func(r *speed.StepReport) {},
-			speed.Scaling{LastWorkerGainRatio: 0.2}, speed.BottleneckParallelism},
-		{"surplus", func(r *speed.StepReport) { r.ServerCPURatio = 0.4 },
-			speed.Scaling{SurplusLossRatio: 0.02}, speed.BottleneckSurplus},
-		{"idle but needed", func(r *speed.StepReport) { r.ServerCPURatio = 0.4 },
-			speed.Scaling{SurplusLossRatio: 0.03}, speed.BottleneckNone},
-		{"the first match wins", func(r *speed.StepReport) { r.MemoryRatio, r.LinkRatio, r.WorkerCPURatio = 1, 1, 1 },
-			speed.Scaling{}, speed.BottleneckMemory},
+		{"memory pressure", speed.StepReport{MemoryPressureRatio: 0.1}, 1, schemas.BottleneckMemory},
+		{"memory pressure below", speed.StepReport{MemoryPressureRatio: 0.09}, 1, ""},
+		{"IO-wait", speed.StepReport{IOWaitRatio: 0.15}, 1, schemas.BottleneckInput},
+		{"IO pressure", speed.StepReport{IOPressureRatio: 0.2}, 1, schemas.BottleneckInput},
+		{"waits for batches", speed.StepReport{InputWaitRatio: 0.2}, 1, schemas.BottleneckInput},
+		{
+			"waits for batches that its own CPUs prepare",
+			speed.StepReport{InputWaitRatio: 0.9, WorkerCPURatio: 0.85}, 1, schemas.BottleneckCPU,
+		},
+		{"busy CPUs", speed.StepReport{WorkerCPURatio: 0.85}, 1, schemas.BottleneckCPU},
+		{
+			"waits for CPUs that it holds",
+			speed.StepReport{WorkerCPURatio: 0.84, CPUPressureRatio: 0.3}, 1, schemas.BottleneckThreads,
+		},
+		{
+			"waits for its only CPU",
+			speed.StepReport{
+				Shape: speed.Shape{Workers: 1, WorkerCores: 1}, WorkerCPURatio: 0.5, CPUPressureRatio: 0.3,
+			}, 1, schemas.BottleneckCPU,
+		},
+		{"hardly waits", speed.StepReport{WorkerCPURatio: 0.84, CPUPressureRatio: 0.29}, 1, ""},
+		{"surplus", speed.StepReport{WorkerCPURatio: 0.4}, 0.02, schemas.BottleneckSurplus},
+		{"idle but needed", speed.StepReport{WorkerCPURatio: 0.4}, 0.03, ""},
+		{"idle but waits", speed.StepReport{WorkerCPURatio: 0.4, CPUPressureRatio: 0.1}, 0, ""},
+		{"an unknown use", speed.StepReport{}, 0, ""},
+		{
+			"the first match wins",
+			speed.StepReport{MemoryPressureRatio: 1, WorkerCPURatio: 1}, 1, schemas.BottleneckMemory,
+		},
 	}
 	for _, test := range tests {
-		if got := speed.FindBottleneck(window(test.change), test.scaling); got != test.want {
+		r := test.report
+		if r.StepSeconds = 1; r.Shape.WorkerCores == 0 {
+			r.Shape = shape
+		}
+		window := []speed.StepReport{r, r, r}
+		if got := speed.FindBottleneck(window, test.surplusLoss); got != test.want {
 			t.Errorf("%s: %q, want %q", test.name, got, test.want)
 		}
-	}
-}
-
-func TestFindBottleneck_AStragglerIsSlowInEveryReport(t *testing.T) {
-	w := window(func(r *speed.StepReport) { r.StragglerRatio = 1.5 })
-	w[1].StragglerRatio = 1
-	if got := speed.FindBottleneck(w, speed.Scaling{SurplusLossRatio: 1}); got != speed.BottleneckNone {
-		t.Errorf("%q, want none: one report shows equal workers", got)
 	}
 }
 
@@ -95,38 +83,6 @@ func TestIsStable(t *testing.T) {
 	for name, test := range tests {
 		if got := speed.IsStable(test.window); got != test.want {
 			t.Errorf("%s: %t, want %t", name, got, test.want)
-		}
-	}
-}
-
-// Each row of the table of bottlenecks, with the shapes that it suggests.
-func TestBottleneck_SuggestsShapes(t *testing.T) {
-	mean := speed.StepReport{Shape: shape, WorkerCPURatio: 0.3, ServerCPURatio: 0.9}
-	exhausted := mean
-	exhausted.ServerCPURatio = 0.99
-	with := func(workers, cores, servers, serverCores int) speed.Shape {
-		return speed.Shape{Workers: workers, WorkerCores: cores, Servers: servers, ServerCores: serverCores}
-	}
-	tests := []struct {
-		bottleneck speed.Bottleneck
-		mean       speed.StepReport
-		shapes     []speed.Shape
-	}{
-		{speed.BottleneckMemory, mean, nil},
-		{speed.BottleneckStraggler, mean, nil},
-		{speed.BottleneckInput, mean, []speed.Shape{with(3, 2, 2, 2)}},
-		{speed.BottleneckNetwork, mean, []speed.Shape{with(4, 2, 3, 2), with(3, 2, 2, 2)}},
-		{speed.BottleneckServerCPU, mean, []speed.Shape{with(4, 2, 2, 3), with(4, 2, 3, 2)}},
-		{speed.BottleneckServerCPU, exhausted,
-			[]speed.Shape{with(4, 2, 2, 3), with(4, 2, 3, 2), with(3, 2, 2, 2)}},
-		{speed.BottleneckWorkerCPU, mean, []speed.Shape{with(4, 3, 2, 2), with(5, 2, 2, 2)}},
-		{speed.BottleneckParallelism, mean, []speed.Shape{with(5, 2, 2, 2)}},
-		{speed.BottleneckSurplus, mean, []speed.Shape{with(4, 1, 2, 2)}},
-		{speed.BottleneckNone, mean, nil},
-	}
-	for _, test := range tests {
-		if got := test.bottleneck.Shapes(&test.mean); !slices.Equal(got, test.shapes) {
-			t.Errorf("%s: shapes %v, want %v", test.bottleneck, got, test.shapes)
 		}
 	}
 }

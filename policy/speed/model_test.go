@@ -109,32 +109,6 @@ func TestNearest_PrefersTheSameModel(t *testing.T) {
 	}
 }
 
-// The last worker of a job whose servers are saturated slows its steps; the first ones do not.
-func TestScalingOf_FollowsTheModel(t *testing.T) {
-	of := func(s speed.Shape) speed.Scaling {
-		r := speed.StepReport{Shape: s, StepSeconds: truth.StepSeconds(s), WorkerCPURatio: 0.1, ServerCPURatio: 0.9}
-		return speed.ScalingOf(facts, speeds, []speed.StepReport{r, r, r})
-	}
-	few := of(speed.Shape{Workers: 2, WorkerCores: 4, Servers: 4, ServerCores: 4})
-	many := of(speed.Shape{Workers: 8, WorkerCores: 8, Servers: 1, ServerCores: 1})
-	if few.SlowerWithWorkers || !many.SlowerWithWorkers {
-		t.Errorf("slower with workers: %t for two, %t for eight on a server",
-			few.SlowerWithWorkers, many.SlowerWithWorkers)
-	}
-	if few.LastWorkerGainRatio < 0.9 || many.LastWorkerGainRatio > 0.5 {
-		t.Errorf("gain of the last worker: %.2f for two, %.2f for eight on a server",
-			few.LastWorkerGainRatio, many.LastWorkerGainRatio)
-	}
-	// A worker computes on four cores at most, so the model loses nothing with seven.
-	if many.SurplusLossRatio > 1e-9 || few.SurplusLossRatio < 0.02 {
-		t.Errorf("loss without the surplus: %.3f of eight cores, %.3f of four",
-			many.SurplusLossRatio, few.SurplusLossRatio)
-	}
-	if one := of(speed.Shape{Workers: 1, WorkerCores: 1, Servers: 1, ServerCores: 1}); one.LastWorkerGainRatio != 1 {
-		t.Errorf("gain of the only worker: %g, want 1", one.LastWorkerGainRatio)
-	}
-}
-
 // One window of a job tells which resource to add, without other jobs and before any move. Resources
 // may be busy at once: only the busiest one is worth adding to.
 func TestLearn_OneWindowShowsWhatToAdd(t *testing.T) {

@@ -10,24 +10,20 @@ const (
 	maxVariation = 0.1
 
 	// Bottlenecks.
-	memoryThreshold         = 0.9  // of the limit
 	memoryPressureThreshold = 0.1  // of the time stalled
-	stragglerThreshold      = 1.3  // largest divided by the median step time of the workers
-	ioWaitThreshold         = 0.15 // of the node
+	ioWaitThreshold         = 0.15 // of the CPU time of the job, or of the node
 	ioPressureThreshold     = 0.2  // of the time stalled
-	linkThreshold           = 0.8  // of the link; DLRover's "hot"
-	CPUThreshold            = 0.85 // of the granted CPU of a worker or server; DLRover's "overloaded"
-	exhaustedCPUThreshold   = 0.99 // of a server, which suggests a worker less; DLRover's "exhausted"
-	// StarvedCPUThreshold is the CPU use up to which steps that take longer with more workers show a
-	// slow network.
+	inputWaitThreshold      = 0.2  // of the time, in which the training waits for batches
+	CPUThreshold            = 0.85 // of the granted CPUs; DLRover's "overloaded"
+	contentionThreshold     = 0.3  // of the time, in which a process waits for a CPU
+	// StarvedCPUThreshold is the CPU use up to which a job that waits for its memory or storage gets no
+	// more CPUs.
 	StarvedCPUThreshold = 0.6
-	// workerGainThreshold is the gain of the last worker, relative to a proportional one, from which
-	// more workers may help (DLRover's least speed of an added worker).
-	workerGainThreshold = 0.2
-	// surplusCPUThreshold is the use of the granted CPU below which a job may lose resources if that
-	// costs at most surplusLossThreshold of its speed.
-	surplusCPUThreshold  = 0.4
-	surplusLossThreshold = 0.02
+	// surplusCPUThreshold is the use of the granted CPUs below which a job may lose some if no process
+	// waits for one, and that costs at most surplusLossThreshold of its speed.
+	surplusCPUThreshold      = 0.4
+	surplusPressureThreshold = 0.1
+	surplusLossThreshold     = 0.02
 
 	// decay is the weight of a shape in the speed model for each later shape.
 	decay = 0.9

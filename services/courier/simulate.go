@@ -60,10 +60,8 @@ type simulateElastic struct {
 	Slot             time.Duration `help:"Minimum time between two moments, at which jobs start or change their number of GPUs." default:"60s"`
 	Policy           []string      `help:"Policies to compare, separated by commas: ${elastic_policies}." default:"deadline" sep:"none" placeholder:"NAME,..."`
 	Charge           string        `help:"Jobs that pause at a moment: all, rounds (unchanged jobs pause for less), changed (only changed jobs), none." enum:"all,rounds,changed,none" default:"all"`
-	RateError        float64       `help:"Standard deviation of log(known / true rate), 0 to 1; 0: the known rates are exact." default:"0"`
 	Predicted        bool          `help:"Hide the rates: policies use predictions from the epochs of earlier jobs."`
 	AllowBatchChange bool          `help:"Let policies choose another profiled batch size for the same number of samples."`
-	Seed             uint64        `help:"Seed of the errors of the rates." default:"1"`
 	Schedule         string        `help:"Write the schedule of the first policy to this file: job, start, end, GPUs and batch size." type:"path" placeholder:"FILE"`
 }
 
@@ -96,9 +94,7 @@ func (c *simulateElastic) Run(w *environment) error {
 		Slot:             c.Slot,
 		Charge:           policy.Charge(c.Charge),
 		AllowBatchChange: c.AllowBatchChange,
-		RateError:        c.RateError,
 		Predicted:        c.Predicted,
-		Seed:             c.Seed,
 		Progress: func(name string, submitted int) {
 			bar.Draw(name, uint64(submitted), uint64(len(trace)))
 		},

@@ -20,9 +20,7 @@ type PolicyComparison struct {
 	GPUs     int          `json:"gpus"`
 	Slot     float64      `json:"slot_seconds"`
 	Charge   string       `json:"charge"`
-	Rates    string       `json:"rates"` // what policies know: exact, perturbed or predicted
-	Error    float64      `json:"rate_error"`
-	Seed     uint64       `json:"seed"`
+	Rates    string       `json:"rates"` // what policies know: exact or predicted
 	Batch    bool         `json:"allow_batch_change"`
 	Policies []TraceScore `json:"policies"`
 }
@@ -56,14 +54,16 @@ func Compare(
 	if err := CheckPolicies(names); err != nil {
 		return nil, err
 	}
+	knownRates := "exact"
+	if o.Predicted {
+		knownRates = "predicted"
+	}
 	c := &PolicyComparison{
 		Jobs:   len(trace),
 		GPUs:   o.GPUs,
 		Slot:   o.Slot.Seconds(),
 		Charge: string(o.Charge),
-		Rates:  o.knownRates(),
-		Error:  o.RateError,
-		Seed:   o.Seed,
+		Rates:  knownRates,
 		Batch:  o.AllowBatchChange,
 	}
 	for _, name := range names {

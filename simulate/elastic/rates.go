@@ -3,55 +3,20 @@ package elastic
 import (
 	"cmp"
 	"context"
-	"hash/fnv"
 	"maps"
 	"math"
-	"math/rand/v2"
 	"slices"
-	"strconv"
 
 	"courier/policy"
 	"courier/regress/evidence"
 )
 
-// knownRates names what policies know about rates.
-func (o *Options) knownRates() string {
-	switch {
-	case o.Predicted:
-		return "predicted"
-	case o.RateError > 0:
-		return "perturbed"
-	}
-	return "exact"
-}
-
 // knownCurve returns what a policy knows about the rates of an option.
 func (w *world) knownCurve(j *simulatedJob, o *gpuOption) policy.Curve {
-	switch {
-	case w.Predicted:
+	if w.Predicted {
 		return w.runs.curve(j, o)
-	case w.RateError > 0:
-		return w.perturbed(j, o)
 	}
 	return o.curve
-}
-
-// perturbed returns rates with a log-normal error, which is independent for each job, batch size and
-// number of GPUs. A rate at which the job ran is exact from then on; it says nothing about the errors of
-// the others.
-func (w *world) perturbed(j *simulatedJob, o *gpuOption) policy.Curve {
-	curve := slices.Clone(o.curve)
-	for i, p := range curve {
-		if j.admitted && j.isMeasured[p.Units] {
-			continue
-		}
-		h := fnv.New64a()
-		h.Write([]byte(j.ID + "/" + strconv.Itoa(o.batchSize) + "/" + strconv.Itoa(p.Units)))
-		random := rand.New(rand.NewPCG(w.Seed, h.Sum64()))
-		curve[i].Rate *= math.Exp(w.RateError * random.NormFloat64())
-		curve[i].Error = w.RateError
-	}
-	return curve
 }
 
 const (

@@ -33,11 +33,8 @@ type Options struct {
 	Charge policy.Charge
 	// AllowBatchChange lets policies choose another profiled batch size for the same samples.
 	AllowBatchChange bool
-	// RateError is the standard deviation of log(true / known rate). Zero: known rates are exact.
-	RateError float64
 	// Predicted hides the rates: policies know predictions from the epochs of earlier jobs.
 	Predicted bool
-	Seed      uint64 // of the errors of the rates
 	// Progress is called with the number of submitted jobs; may be nil.
 	Progress func(policy string, submitted int)
 }
@@ -51,8 +48,7 @@ var constructors = []struct {
 }{
 	{"deadline", false, deadline.ForCluster()},
 	{"edf", true, policy.EDF()},
-	{"elasticflow", true, elasticflow.New()},
-	{"elasticflow-per-arrival", true, elasticflow.NewPerArrival()},
+	{"elasticflow", true, elasticflow.Policy{}},
 	{"jct", false, policy.JCT()},
 }
 
@@ -83,11 +79,6 @@ func CheckPolicies(names []string) error {
 // Validate returns an error that names the first invalid option.
 func (o *Options) Validate() error {
 	switch {
-	case !(o.RateError >= 0 && o.RateError <= 1):
-		return fmt.Errorf("--rate-error is %g, want 0 to 1", o.RateError)
-	case o.Predicted && o.RateError > 0:
-		return errors.New("--predicted and --rate-error are given together: rates are either predicted " +
-			"or have a given error")
 	case o.GPUs < 1 || o.GPUs > 1<<20:
 		return fmt.Errorf("--gpus is %d, want 1 to %d", o.GPUs, 1<<20)
 	case o.Slot < 0:

@@ -85,60 +85,22 @@ func (p population) draw(seed uint64) []guessedJob {
 	return jobs
 }
 
-// stepParts are the seconds of a step that a resource is busy. They overlap with nothing.
-type stepParts struct{ compute, update, transfer, rest float64 }
-
-func (j *guessedJob) parts(s speed.Shape) stepParts {
-	c, f := &j.truth.Coefficients, &j.truth.Facts
-	workers, servers := float64(s.Workers), float64(s.Servers)
-	p := stepParts{
-		compute:  c[1] * f.SamplesPerWorker / min(float64(s.WorkerCores), j.truth.Knee),
-		update:   c[2] * workers / (servers * float64(s.ServerCores)),
-		transfer: c[3] * 2 * f.ModelBytes / f.BytesPerSecond * max(workers/servers, 1),
-	}
-	p.rest = j.truth.StepSeconds(s) - p.compute - p.update - p.transfer
-	return p
-}
-
 // report returns the telemetry of a job in a shape, with relative noise on each number.
 func (j *guessedJob) report(s speed.Shape, random *rand.Rand) speed.StepReport {
 	noisy := func(v float64) float64 { return v * math.Exp(reportNoise*random.NormFloat64()) }
-	step, p := j.truth.StepSeconds(s), j.parts(s)
+	c, f, step := &j.truth.Coefficients, &j.truth.Facts, j.truth.StepSeconds(s)
+	workers, servers := float64(s.Workers), float64(s.Servers)
+	// The seconds of a step that a resource is busy. They overlap with nothing.
+	compute := c[1] * f.SamplesPerWorker / min(float64(s.WorkerCores), j.truth.Knee)
+	update := c[2] * workers / (servers * float64(s.ServerCores))
+	transfer := c[3] * 2 * f.ModelBytes / f.BytesPerSecond * max(workers/servers, 1)
 	used := min(1, j.truth.Knee/float64(s.WorkerCores)) // of a worker's cores, while it computes
+	defer random.NormFloat64()                          // as when the figures were first published, to repeat them
 	return speed.StepReport{
 		Shape:          s,
 		StepSeconds:    noisy(step),
-		WorkerCPURatio: min(1, noisy(used*p.compute/step)),
-		ServerCPURatio: min(1, noisy(p.update/step)),
-		LinkRatio:      min(1, noisy(p.transfer/step)),
-		StragglerRatio: max(1, noisy(1)),
+		WorkerCPURatio: min(1, noisy(used*compute/step)),
+		ServerCPURatio: min(1, noisy(update/step)),
+		LinkRatio:      min(1, noisy(transfer/step)),
 	}
 }
-
-// trueBottleneck returns what takes most of a step: the computation of the workers, the updates of
-// the servers, the transfers, or the fixed and coordinating rest, which only more workers outweigh.
-// Only more workers help a job, too, whose workers compute with more cores than they can use.
-func (j *guessedJob) trueBottleneck(s speed.Shape) speed.Bottleneck {
-	p := j.parts(s)
-	switch max(p.compute, p.update, p.transfer, p.rest) {
-	case p.compute:
-		if float64(s.WorkerCores) > j.truth.Knee {
-			return speed.BottleneckParallelism
-		}
-		return speed.BottleneckWorkerCPU
-	case p.update:
-		return speed.BottleneckServerCPU
-	case p.transfer:
-		return speed.BottleneckNetwork
-	}
-	return speed.BottleneckParallelism
-}
-
-// isClear reports whether one part takes most of a step.
-func (j *guessedJob) isClear(s speed.Shape) bool {
-	p := j.parts(s)
-	return max(p.compute, p.update, p.transfer, p.rest) >= clearRatio*j.truth.StepSeconds(s)
-}
-
-// clearRatio of a step is a bottleneck beyond doubt.
-const clearRatio = 0.85

@@ -10,13 +10,12 @@ import (
 )
 
 // Bars: the reductions that the abstract of NEARCHUS reports, and Courier's own of the true model's gain,
-// of the time of a job in its guessed shape, and of the named bottlenecks.
+// and of the time of a job in its guessed shape.
 const (
 	publishedCompletion = 0.356
 	publishedQueueing   = 0.678
 	learnedGainBar      = 0.8
 	slowerBar           = 0.03
-	bottleneckBar       = 0.9
 )
 
 // comparisonCase is a population that is simulated with each knowledge.
@@ -94,8 +93,6 @@ const (
 	effectOfTrue     = "reduction of the completion time, of that with the true model"
 	effectSlower     = "jobs that are more than 3 % slower than in their guessed shape"
 	effectSlowest    = "time of the slowest job beyond that in its guessed shape"
-	effectNamed      = "windows with the true bottleneck"
-	effectClear      = "windows with the true bottleneck, if it takes 85 % of the step"
 )
 
 // simulate runs the jobs of a seed with each knowledge.
@@ -108,16 +105,13 @@ func (c *comparisonCase) simulate(seed uint64) map[knowledge]effects {
 	return map[knowledge]effects{knowsTruth: known, learns: learned}
 }
 
-// effects returns how much shorter the mean times are after a change, as ratios, and how well jobs and
-// their bottlenecks were judged.
+// effects returns how much shorter the mean times are after a change, as ratios, and how late jobs are.
 func (o *resizeOutcome) effects(after *resizeOutcome) effects {
 	completionBefore, queueingBefore := o.totals()
 	completion, queueing := after.totals()
 	e := effects{
 		effectCompletion: 1 - completion/completionBefore,
 		effectQueueing:   1 - queueing/queueingBefore,
-		effectNamed:      float64(after.named) / float64(max(1, after.windows)),
-		effectClear:      float64(after.clearNamed) / float64(max(1, after.clearWindows)),
 	}
 	for i := range after.jobs {
 		beyond := after.jobs[i].runSeconds/after.jobs[i].workSeconds - 1
@@ -160,7 +154,5 @@ func (c *comparisonCase) add(f *Comparisons, bySeed []map[knowledge]effects) {
 		f.add(kindLevel, effectOfTrue, bar(learnedGainBar), values(effectOfTrue)...)
 		f.add(kindLimit, effectSlower, bar(0), values(effectSlower)...)
 		f.add(kindLimit, effectSlowest, bar(slowerBar), slices.Max(values(effectSlowest)))
-		f.add(kindLevel, effectNamed, bar(bottleneckBar), values(effectNamed)...)
-		f.add(kindLevel, effectClear, bar(bottleneckBar), values(effectClear)...)
 	}
 }

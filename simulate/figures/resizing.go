@@ -34,12 +34,8 @@ const (
 
 // resizeOutcome is the result of a simulation.
 type resizeOutcome struct {
-	jobs []resizedJob // in order of arrival
-	// windows counts the stable windows, and named those whose bottleneck is the true one. In the
-	// clear ones, one part takes at least 85 % of the step.
-	windows, named           int
-	clearWindows, clearNamed int
-	peakCores                int // the most cores that the jobs held at a time
+	jobs      []resizedJob // in order of arrival
+	peakCores int          // the most cores that the jobs held at a time
 }
 
 // resizedJob is a job and how it runs.
@@ -172,7 +168,6 @@ func (r *resizeRun) plan() {
 				t.Model = j.learn()
 			}
 			ready[j.id], known.Training = j, t
-			r.outcome.compareBottleneck(j)
 		}
 		v.Jobs = append(v.Jobs, known)
 	}
@@ -200,27 +195,4 @@ func (r *resizeRun) move(j *resizedJob, to speed.Shape) {
 	t.Shape, t.Window = to, nil
 	j.pausedUntil = r.now + movePause.Seconds()
 	j.nextReport = j.pausedUntil + reportEvery
-}
-
-// compareBottleneck counts whether the bottleneck of a window is the true one.
-func (o *resizeOutcome) compareBottleneck(j *resizedJob) {
-	t := &j.training
-	if !speed.IsStable(t.Window) {
-		return
-	}
-	var scaling speed.Scaling
-	if t.Model != nil {
-		scaling = speed.ScalingOf(t.Facts, t.Model, t.Window)
-	}
-	isNamed := speed.FindBottleneck(t.Window, scaling) == j.trueBottleneck(t.Shape)
-	o.windows++
-	if isNamed {
-		o.named++
-	}
-	if j.isClear(t.Shape) {
-		o.clearWindows++
-		if isNamed {
-			o.clearNamed++
-		}
-	}
 }
