@@ -32,8 +32,7 @@ func (s *RunsAnalysis) average(o *Options, responses []string) {
 		return
 	}
 	averaged := append(slices.Clone(responses), Column(s.Table, TotalSeconds),
-		Column(s.Table, EpochSeconds), Column(s.Table, Accuracy), Column(s.Table, Utilization),
-		Column(s.Table, IOWait), Column(s.Table, Processes))
+		Column(s.Table, EpochSeconds), Column(s.Table, Accuracy))
 	var rows [][]string
 	for _, g := range groups {
 		rows = append(rows, meanRow(s.Table, g, averaged))

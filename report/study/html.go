@@ -32,25 +32,16 @@ type pageData struct {
 	Study      *RunsAnalysis
 	Best       string // sentence about regressors
 	Responses  []responseData
-	Resources  []section // of the paper's other figures
 	Regressors []scoreTable
-	Missing    []string
-}
-
-type section struct {
-	ID, Title, Text string
-	Figures         []figure
 }
 
 type responseData struct {
 	*Analysis
-	ID                string
-	Means             []figure
-	Interactions      []figure
-	InteractionsText  string
-	Residuals         []figure
-	Distributions     []figure
-	DistributionsText string
+	ID               string
+	Means            []figure
+	Interactions     []figure
+	InteractionsText string
+	Residuals        []figure
 }
 
 // WriteHTML writes the study as one page that needs no other file and no script.
@@ -59,8 +50,9 @@ func (s *RunsAnalysis) WriteHTML(out io.Writer) error {
 	for i := range s.Analyses {
 		d.Responses = append(d.Responses, s.responseData(i))
 	}
-	d.addResources()
-	d.addRegressors()
+	if c := s.Regressors; c != nil {
+		d.Best, d.Regressors = c.sentence(), c.tables()
+	}
 	var text bytes.Buffer
 	if err := page.Execute(&text, d); err != nil {
 		return err
@@ -80,15 +72,10 @@ func allowed(r rune) rune {
 func (s *RunsAnalysis) responseData(i int) responseData {
 	a := &s.Analyses[i]
 	r := responseData{
-		Analysis:      a,
-		ID:            fmt.Sprintf("response-%d", i+1),
-		Means:         meansFigures(a),
-		Residuals:     residualFigures(a),
-		Distributions: s.distributionFigures(a.Column),
-	}
-	if rest := len(s.Settings) - maxSettings; rest > 0 {
-		r.DistributionsText = fmt.Sprintf("%d of %d settings are drawn.", maxSettings,
-			len(s.Settings))
+		Analysis:  a,
+		ID:        fmt.Sprintf("response-%d", i+1),
+		Means:     meansFigures(a),
+		Residuals: residualFigures(a),
 	}
 	var absent []string
 	r.Interactions, absent = interactionFigures(a)
@@ -105,46 +92,6 @@ func (s *RunsAnalysis) responseData(i int) responseData {
 		r.InteractionsText = "Not drawn: " + strings.Join(absent, ", ") + "."
 	}
 	return r
-}
-
-// addResources adds the CPU utilisation and the IO-wait by setting.
-func (d *pageData) addResources() {
-	for _, part := range []struct {
-		role      ColumnRole
-		id, title string
-	}{
-		{Utilization, "cpu", "CPU utilisation"},
-		{IOWait, "io-wait", "IO-wait"},
-	} {
-		column := Column(d.Study.Table, part.role)
-		if column == "" {
-			d.missing(part.title, part.role)
-			continue
-		}
-		d.Resources = append(d.Resources, section{
-			ID:      part.id,
-			Title:   part.title + " by setting",
-			Text:    "Column " + column + ", a point per run.",
-			Figures: d.Study.distributionFigures(column),
-		})
-	}
-	if d.Study.processes() == "" {
-		d.missing("Processes against time", Processes)
-	}
-}
-
-func (d *pageData) missing(what string, role ColumnRole) {
-	d.Missing = append(d.Missing, fmt.Sprintf("%s: no run has a value in a column %s.", what,
-		strings.ReplaceAll(string(role), " ", " or ")))
-}
-
-func (d *pageData) addRegressors() {
-	c := d.Study.Regressors
-	if c == nil {
-		d.Missing = append(d.Missing, "comparison of regressors: there is none.")
-		return
-	}
-	d.Best, d.Regressors = c.sentence(), c.tables()
 }
 
 func capital(text string) string {

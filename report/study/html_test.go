@@ -15,12 +15,10 @@ import (
 	"courier/report/study"
 )
 
-// studyRuns is a study of two models, one of which has a name that is markup, with all columns of
-// courier explore that the report uses.
+// studyRuns is a study of two models, one of which has a name that is markup.
 func studyRuns() string {
 	var b strings.Builder
-	b.WriteString("replication,model,batch_size,cpus,jobs,total_seconds,accuracy," +
-		"cpu_utilization,io_wait_ratio,node_processes\n")
+	b.WriteString("replication,model,batch_size,cpus,jobs,total_seconds,accuracy\n")
 	i := 0
 	for replication := 1; replication <= 2; replication++ {
 		for _, model := range []string{`"<script>alert(""1"")</script>"`, "a&b's"} {
@@ -30,9 +28,8 @@ func studyRuns() string {
 						i++
 						noise := float64(i*7919%13) / 13
 						seconds := 1000*jobs/batch/cpus + 20*noise + float64(len(model))
-						fmt.Fprintf(&b, "%d,%s,%g,%g,%g,%.3f,%.4f,%.3f,%.4f,%g\n", replication,
-							model, batch, cpus, jobs, seconds, 0.99-batch/2000+noise/100,
-							cpus*jobs/8, noise*jobs/100, cpus*jobs)
+						fmt.Fprintf(&b, "%d,%s,%g,%g,%g,%.3f,%.4f\n", replication, model, batch, cpus,
+							jobs, seconds, 0.99-batch/2000+noise/100)
 					}
 				}
 			}
@@ -130,14 +127,10 @@ func TestWriteHTML_ShowsAllFactorsAndFigures(t *testing.T) {
 	var want []string
 	for _, response := range []string{"total_seconds", "accuracy"} {
 		want = append(want, "Residuals of "+response+" against fitted values",
-			"Normal quantile plot of the residuals of "+response, response+" by node_processes",
-			"Mean of "+response+" by replication")
+			"Normal quantile plot of the residuals of "+response, "Mean of "+response+" by replication")
 		for _, factor := range []string{"model", "batch_size", "cpus", "jobs"} {
-			want = append(want, "Mean of "+response+" by "+factor, response+" by "+factor)
+			want = append(want, "Mean of "+response+" by "+factor)
 		}
-	}
-	for _, factor := range []string{"model", "batch_size", "cpus", "jobs"} {
-		want = append(want, "cpu_utilization by "+factor, "io_wait_ratio by "+factor)
 	}
 	want = append(want, "Mean of total_seconds by batch_size, a line per cpus")
 	for _, title := range want {
@@ -179,10 +172,6 @@ func TestWriteHTML_EscapesNames(t *testing.T) {
 func TestWriteHTML_NamesWhatIsAbsent(t *testing.T) {
 	page := pageOf(t, "batch,time\n1,5\n2,3\n1,6\n2,4\n1,5.5\n", study.Options{})
 	for _, line := range []string{
-		"Not drawn: CPU utilisation: no run has a value in a column cpu_utilization or cpu_mean_pct.",
-		"Not drawn: IO-wait: no run has a value in a column io_wait_ratio or iowait_mean_pct.",
-		"Not drawn: Processes against time: no run has a value in a column node_processes or processes.",
-		"Not drawn: comparison of regressors: there is none.",
 		"Regressors are not compared: 5 runs have a time, want at least 10.",
 		"The model has no interactions.",
 	} {
@@ -190,10 +179,14 @@ func TestWriteHTML_NamesWhatIsAbsent(t *testing.T) {
 			t.Errorf("the page lacks %q", line)
 		}
 	}
-	if n := len(checkDrawings(t, page)); n != 4 {
-		t.Errorf("%d charts, want 4: means, time by batch and 2 of residuals", n)
+	charts := checkDrawings(t, page)
+	if len(charts) != 3 {
+		t.Errorf("%d charts, want 3: means, and 2 of residuals", len(charts))
 	}
-	if strings.Contains(page, `id="cpu"`) || strings.Contains(page, `id="regressors"`) {
+	if n := strings.Count(strings.Join(charts, ""), `class="dot s1"`); n != 5 {
+		t.Errorf("%d points of runs beside the means, want 5", n)
+	}
+	if strings.Contains(page, `id="regressors"`) {
 		t.Error("the page has a section without data")
 	}
 }

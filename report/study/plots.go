@@ -33,8 +33,7 @@ func legend(names []string) []legendEntry {
 // Bounds of the drawn points. They bound the size of the page; captions say what is left out.
 const (
 	maxRunDots      = 2000 // of a chart of residuals
-	maxPanelDots    = 400  // of a chart of a setting
-	maxSettings     = 12   // with charts of their distributions
+	maxPanelDots    = 400  // of a chart of a factor
 	maxInteractions = 8    // with charts
 )
 
@@ -59,7 +58,7 @@ func meansFigures(a *Analysis) []figure {
 	var all []figure
 	for i := range a.Means {
 		if m := &a.Means[i]; len(m.Variables) == 1 {
-			all = append(all, meansFigure(a.Response, m))
+			all = append(all, a.meansFigure(m))
 		}
 	}
 	return all
@@ -79,7 +78,7 @@ func firstAxis(m *anova.Means) chartAxis {
 		}
 	}
 	if m.Covariate {
-		return numericAxis(xs, false)
+		return numericAxis(xs)
 	}
 	return namedAxis(names)
 }
@@ -91,13 +90,21 @@ func heights(m *anova.Means) (all []float64) {
 	return all
 }
 
-// meansFigure shows the means of a term of one variable, or of two with a line per level of the second.
-func meansFigure(response string, m *anova.Means) figure {
-	title, names := fmt.Sprintf("Mean of %s by %s", response, m.Variables[0]), secondLevels(m)
+// meansFigure shows the means of a term of one variable, with a point per run, or of two with a line per
+// level of the second.
+func (a *Analysis) meansFigure(m *anova.Means) figure {
+	title, names := fmt.Sprintf("Mean of %s by %s", a.Response, m.Variables[0]), secondLevels(m)
+	ys := heights(m)
 	if len(m.Variables) == 2 {
 		title += ", a line per " + m.Variables[1]
+	} else {
+		ys = append(ys, a.design.Y...)
 	}
-	c := newChart(title, m.Variables[0], response, firstAxis(m), numericAxis(heights(m), false))
+	c := newChart(title, m.Variables[0], a.Response, firstAxis(m), numericAxis(ys))
+	caption := extremes(m)
+	if len(m.Variables) == 1 {
+		caption += c.runs(a.design, m.Variables[0])
+	}
 	for i, name := range names {
 		shift := 4 * (float64(i) - float64(len(names)-1)/2)
 		if m.Covariate || len(names) > 6 {
@@ -108,11 +115,23 @@ func meansFigure(response string, m *anova.Means) figure {
 		})
 		c.means(i, m, points, shift)
 	}
-	f := figure{studyChart: c, Caption: extremes(m)}
+	f := figure{studyChart: c, Caption: caption}
 	if len(names) > 1 {
 		f.Factor, f.Legend = m.Variables[1], legend(names)
 	}
 	return f
+}
+
+// runs adds a point per run, and returns a sentence about those that are not drawn. The points of a
+// level are moved apart, so that points with similar values are visible.
+func (c *studyChart) runs(d *anova.TableDesign, variable string) string {
+	k := slices.IndexFunc(d.Variables, func(v anova.Variable) bool { return v.Name == variable })
+	drawn := sample(len(d.Y), maxPanelDots)
+	for n, i := range drawn {
+		shift := float64(3 * (n*3%7 - 3))
+		c.dot("s1", d.Variables[k].Values[i], d.Y[i], shift, Digits(d.Y[i]))
+	}
+	return partOf(len(drawn), len(d.Y))
 }
 
 // place names the levels of a mean, such as cpus 4, jobs 2.
@@ -143,7 +162,7 @@ func interactionFigures(a *Analysis) (all []figure, absent []string) {
 		if k < 0 || len(all) == maxInteractions {
 			absent = append(absent, t.Name)
 		} else {
-			all = append(all, meansFigure(a.Response, &a.Means[k]))
+			all = append(all, a.meansFigure(&a.Means[k]))
 		}
 	}
 	return all, absent
@@ -183,8 +202,7 @@ func (c *studyChart) means(series int, m *anova.Means, points []anova.MeanPoint,
 func residualFigures(a *Analysis) []figure {
 	n := len(a.Residuals)
 	fitted := newChart("Residuals of "+a.Response+" against fitted values", "fitted value",
-		"residual", numericAxis(a.Fitted, false), numericAxis(append(slices.Clone(a.Residuals), 0),
-			false))
+		"residual", numericAxis(a.Fitted), numericAxis(append(slices.Clone(a.Residuals), 0)))
 	fitted.line("even", []float64{fitted.x.low, fitted.x.high}, []float64{0, 0}, 0)
 	drawn := sample(n, maxRunDots)
 	for _, i := range drawn {
@@ -214,7 +232,7 @@ func quantileFigure(a *Analysis) figure {
 		p := (float64(i+1) - 0.375) / (n + 0.25)
 		xs, ys = append(xs, math.Sqrt2*math.Erfinv(2*p-1)), append(ys, r/deviation)
 	}
-	both := numericAxis(slices.Concat(xs, ys), false)
+	both := numericAxis(slices.Concat(xs, ys))
 	c := newChart("Normal quantile plot of the residuals of "+a.Response,
 		"quantile of the normal distribution", "residual / standard deviation", both, both)
 	c.line("even", []float64{both.low, both.high}, []float64{both.low, both.high},

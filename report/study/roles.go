@@ -29,9 +29,6 @@ const (
 	Job          ColumnRole = "job"
 	Status       ColumnRole = "status"
 	RunID        ColumnRole = "run_id"
-	Utilization  ColumnRole = "cpu_utilization cpu_mean_pct"
-	IOWait       ColumnRole = "io_wait_ratio iowait_mean_pct"
-	Processes    ColumnRole = "node_processes processes"
 )
 
 // Column returns the name of the column of a role; empty if the table has none with a value.

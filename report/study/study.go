@@ -52,6 +52,8 @@ type Analysis struct {
 	Column string `json:"column"`
 	// Incomplete counts the runs without the response or a factor.
 	Incomplete int `json:"incomplete"`
+
+	design *anova.TableDesign
 }
 
 // Analyse analyses the runs of a table.
@@ -210,7 +212,7 @@ func (s *RunsAnalysis) analyse(response string, o *Options) error {
 	if err != nil {
 		return err
 	}
-	s.Analyses = append(s.Analyses, Analysis{r, response, d.Incomplete})
+	s.Analyses = append(s.Analyses, Analysis{r, response, d.Incomplete, d})
 	return nil
 }
 

@@ -84,11 +84,7 @@ func (c *studyChart) drawY() {
 			px(chartLeft), px(c.py(v)), px(chartWidth-chartRight))})
 		c.text("tick", "end", chartLeft-6, c.py(v)+4, number(v))
 	}
-	name := c.Y
-	if c.y.log {
-		name += " (logarithmic)"
-	}
-	c.text("name", "start", 4, 13, name)
+	c.text("name", "start", 4, 13, c.Y)
 }
 
 func (c *studyChart) px(x float64) float64 {
@@ -150,39 +146,6 @@ func (c *studyChart) dot(class string, x, y, shift float64, tip string) {
 		Path:  markPath(0, c.px(x)+shift, c.py(y), 2.2),
 		Tip:   tip,
 	})
-}
-
-// box adds a box from the first to the third quartile, a line at the median, and lines to the most
-// extreme values within 1.5 times the height of the box (Tukey, 1977).
-func (c *studyChart) box(x float64, sorted []float64) {
-	q1, median, q3 := quantile(sorted, 0.25), quantile(sorted, 0.5), quantile(sorted, 0.75)
-	reach := 1.5 * (q3 - q1)
-	low, high := q1, q3
-	for _, v := range sorted {
-		if v >= q1-reach {
-			low = min(low, v)
-		}
-		if v <= q3+reach {
-			high = max(high, v)
-		}
-	}
-	half := min(22, 0.36*(c.px(1)-c.px(0)))
-	at := c.px(x)
-	path := fmt.Sprintf("M%s %sH%sV%sH%sZ", px(at-half), px(c.py(q1)), px(at+half), px(c.py(q3)),
-		px(at-half))
-	whiskers := fmt.Sprintf("M%s %sV%sM%s %sV%sM%s %sH%s", px(at), px(c.py(q1)), px(c.py(low)),
-		px(at), px(c.py(q3)), px(c.py(high)), px(at-half), px(c.py(median)), px(at+half))
-	c.Shapes = append(c.Shapes, shape{Class: "box", Path: path},
-		shape{Class: "line median", Path: whiskers})
-}
-
-// quantile returns a quantile of sorted values, by linear interpolation.
-func quantile(sorted []float64, p float64) float64 {
-	at := p * float64(len(sorted)-1)
-	low := int(at)
-	high := min(low+1, len(sorted)-1)
-	part := at - float64(low)
-	return sorted[low]*(1-part) + sorted[high]*part
 }
 
 // seriesClass returns one of five colours of the style sheet. Together with the shapes of markPath
