@@ -26,18 +26,19 @@ func SacctFields() []string {
 }
 
 // slurm reads the output of sacct, with --parsable2 or in aligned columns, which the dashes below the
-// header tell: a row per job, and rows of job steps, which are skipped. Model, batch size, epochs and
+// header show: a row per job, and rows of job steps, which are skipped. Model, batch size, epochs and
 // dataset come from flags of the submitted command such as --batch-size 64; the model is the name of
 // the job if no flag names it.
 func (r *Reader) slurm(name string, in io.Reader) error {
 	var header []string
-	var dashes string
+	var dashes, separator string
 	return eachLine(in, func(number int, text []byte) {
 		at, line := Place{name, number}, string(text)
 		var row []string
 		switch {
-		case header == nil && strings.Contains(line, "|"):
-			header = strings.Split(line, "|")
+		case header == nil && strings.ContainsAny(line, "|,"):
+			separator = separatorOfSacct(line)
+			header = strings.Split(line, separator)
 			return
 		case header == nil:
 			header = strings.Fields(line)
@@ -48,7 +49,7 @@ func (r *Reader) slurm(name string, in io.Reader) error {
 		case dashes != "":
 			row = alignedCells(line, dashes)
 		default:
-			row = strings.SplitN(line, "|", len(header))
+			row = strings.SplitN(line, separator, len(header))
 		}
 		if len(row) != len(header) {
 			r.reject(at, refuse(ReasonUnreadable, "", "the row has %d fields, the header %d", len(row),

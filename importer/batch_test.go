@@ -58,6 +58,13 @@ func TestReader_Slurm(t *testing.T) {
 				"a b8 c4 e2 on sacct from 2021-03-01T10:00:00 86410s finished\n",
 		},
 		{
+			"commas, and steps of a job",
+			"JobID,JobName,State,Elapsed,NCPUS,Start,SubmitLine\n" +
+				"1,a,COMPLETED,00:01:00,4,1614592800,sbatch t.sh -e 5\n" +
+				"1.batch,batch,COMPLETED,00:01:00,4,1614592800,\n",
+			"a b0 c4 e5 on sacct from 2021-03-01T10:00:00 60s finished\n",
+		},
+		{
 			"aligned columns, of which some are truncated",
 			"JobID           JobName      State    Elapsed      NCPUS      Start            SubmitLine \n" +
 				"------------ ---------- ---------- ---------- ---------- ---------- --------------------- \n" +

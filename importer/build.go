@@ -38,6 +38,7 @@ func (r *Reader) build(d *runDraft) (*PastRun, *Refusal) {
 		Epochs:   d.epochs,
 	}
 	v.setting(d, &run.Setting)
+	v.epochs(d, run)
 	v.cluster(d, run)
 	v.ending(d, run)
 	v.times(run, r.o.Zone)
@@ -108,7 +109,6 @@ func (r *PastRun) validate() *Refusal {
 
 // setting reads the configuration. Without a batch size it is unknown, 0, as in courier run.
 func (v *fieldValues) setting(d *runDraft, s *schemas.Setting) {
-	epochs := len(d.epochs)
 	s.Model, s.Dataset = v.need(FieldModel, "model"), v.text(FieldDataset)
 	if d.called[FieldBatchSize] != "" { // other runs of the source have one
 		v.need(FieldBatchSize, "batch-size")
@@ -116,16 +116,31 @@ func (v *fieldValues) setting(d *runDraft, s *schemas.Setting) {
 	s.BatchSize = uint32(v.count(FieldBatchSize, schemas.MaxBatchSize))
 	v.need(FieldCPUs, "cpus")
 	s.CPUs = uint32(v.count(FieldCPUs, schemas.MaxCPUs))
-	s.Epochs = uint32(v.count(FieldEpochs, schemas.MaxEpochs))
-	if s.Epochs == 0 && epochs == 0 {
+	s.TrainingSamples = v.count(FieldTrainingSamples, math.MaxInt64)
+}
+
+// epochs reads the number of epochs, and how many of them a run did whose epochs are not known. A column
+// of the last epoch may count from 0 or 1, so that it must be the last one of all.
+func (v *fieldValues) epochs(d *runDraft, run *PastRun) {
+	all := uint32(v.count(FieldEpochs, schemas.MaxEpochs))
+	text, column := v.text(FieldEpochsDone), d.called[FieldEpochsDone]
+	switch last := numberOf(text); {
+	case len(d.epochs) > 0 || text == "":
+	case isAmount(column, []string{text}):
+		run.Done = uint32(v.count(FieldEpochsDone, schemas.MaxEpochs))
+	case last != 0 && last != float64(all) && last+1 != float64(all):
+		v.refuse(ReasonEpochs, FieldEpochsDone, "the run ended after epoch %s of %d, counted from 0 or 1: name a"+
+			" column of the number of epochs that it did with --columns epochs_done=NAME", clip(text), all)
+	}
+	run.Setting.Epochs = max(all, run.Done)
+	if all == 0 && run.Done == 0 {
+		run.Setting.Epochs = uint32(len(d.epochs)) // the source has no other number
+	}
+	if run.Setting.Epochs == 0 {
 		v.refuse(ReasonMissing, FieldEpochs,
 			"the source has neither epochs nor their number: name the column with --columns"+
 				" epochs=NAME, or give --epochs")
 	}
-	if s.Epochs == 0 {
-		s.Epochs = uint32(epochs) // the source has no other number
-	}
-	s.TrainingSamples = v.count(FieldTrainingSamples, math.MaxInt64)
 }
 
 // cluster reads the nodes of the run and the number of concurrent jobs.
@@ -218,7 +233,7 @@ func (v *fieldValues) times(run *PastRun, zone *time.Location) {
 	run.Seconds = valueOf(v, FieldSeconds, seconds)
 	if run.Seconds == 0 && !hasInterval && len(run.Epochs) == 0 {
 		if each := valueOf(v, FieldEpochSeconds, seconds); each > 0 { // only the mean is known
-			run.Seconds = each*float64(run.Setting.Epochs) + run.startup()
+			run.Seconds = each*float64(cmp.Or(run.Done, run.Setting.Epochs)) + run.startup()
 		}
 	}
 	if hasInterval {

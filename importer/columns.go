@@ -28,6 +28,8 @@ var fieldNames = []struct {
 		" num_cores cpu_num"},
 	{FieldEpochs, "epochs num_epochs n_epochs nepochs max_epochs max_epoch maxepoch total_epochs" +
 		" num_train_epochs epoch_num epochs_total"},
+	{FieldEpochsDone, "epochs_done epochs_completed completed_epochs epochs_trained epochs_run" +
+		" stopped_epoch last_epoch final_epoch"},
 	{FieldSeconds, "duration_seconds duration time total_seconds total_time train_time training_time" +
 		" elapsed elapsed_seconds elapsed_time seconds runtime run_time train_runtime walltime wall_time" +
 		" wall_clock wall_clock_time time_taken" +
@@ -106,9 +108,10 @@ func (n *names) known(field string, known []string) string {
 				continue
 			}
 			// The own name of a field is always used, so that its wrong values are refused. But "error" may
-			// be a message.
+			// be a message. An unknown word of an outcome may be a failure.
 			isOwn := i == 0 && compact(name) == compact(k) && field != FieldError
-			if isOwn || n.fit(field, name) {
+			isOutcome := field == FieldOutcome && !exitCode.MatchString(name)
+			if isOwn || isOutcome || n.fit(field, name) {
 				return name
 			}
 		}
@@ -161,6 +164,9 @@ func (n *names) fit(field, name string) bool {
 	if n.values == nil {
 		return true
 	}
+	if field == FieldSeconds && n.isTimeOfDay(name) {
+		return false
+	}
 	good, values := 0, n.values(name)
 	for _, v := range values {
 		if mayBe(field, inWords(field, name, v)) {
@@ -170,13 +176,23 @@ func (n *names) fit(field, name string) bool {
 	return 2*good >= len(values)
 }
 
+var clockForm = regexp.MustCompile(`^\d{1,2}:\d\d:\d\d(?:\.\d+)?$`)
+
+// isTimeOfDay reports whether a column named time has clocks, beside a column of dates.
+func (n *names) isTimeOfDay(name string) bool {
+	isDate := func(name string) bool { return compact(name) == "date" || compact(name) == "day" }
+	isOther := func(v string) bool { return !clockForm.MatchString(v) }
+	return compact(name) == "time" && slices.ContainsFunc(n.have, isDate) &&
+		!slices.ContainsFunc(n.values(name), isOther)
+}
+
 // mayBe reports whether a text may be a value of a field.
 func mayBe(field, text string) bool {
 	var why *Refusal
 	switch field {
 	case FieldBatchSize, FieldCPUs, FieldEpochs, FieldNodeCores, FieldTrainingSamples, FieldConcurrentJobs:
 		_, why = count(field, text, 1<<53)
-	case FieldEpoch:
+	case FieldEpoch, FieldEpochsDone:
 		v, err := strconv.ParseFloat(text, 64)
 		return err == nil && v >= 0 && v <= schemas.MaxEpochs
 	case FieldSeconds, FieldEpochSeconds, FieldStartup:
@@ -308,15 +324,19 @@ func (n *names) epochs(found, requested map[string]string) {
 		return
 	}
 	values := n.values(name)
-	rowsAreRuns := n.haveOwnNames(found[FieldRunID]) && slices.ContainsFunc(values, func(v string) bool {
-		return numberOf(v) > 1
-	})
-	if !rowsAreRuns && (n.countsEpochs(name) || len(values) < 2 && found[FieldEpochs] != "") {
+	isOnlyRow := len(values) == 1 && found[FieldEpochs] != ""
+	rowsAreRuns := (isOnlyRow || n.haveOwnNames(found[FieldRunID])) &&
+		slices.ContainsFunc(values, func(v string) bool { return numberOf(v) > 1 })
+	if !rowsAreRuns && (n.countsEpochs(name) || isOnlyRow) {
 		n.partsOfEpochs(found, requested)
 		return
 	}
 	delete(found, FieldEpoch)
-	if _, ok := found[FieldEpochs]; !ok && !mayBeLastEpochs(name, values) && found[FieldLoss] == "" {
+	switch {
+	case found[FieldEpochsDone] != "":
+	case found[FieldEpochs] != "" || isAmount(name, values):
+		found[FieldEpochsDone] = name
+	case found[FieldLoss] == "" && !mayBeLast(values):
 		found[FieldEpochs] = name
 	}
 }
@@ -327,12 +347,21 @@ func (n *names) haveOwnNames(column string) bool {
 	return len(values) > 1 && len(slices.Compact(slices.Sorted(slices.Values(values)))) == len(values)
 }
 
-// mayBeLastEpochs reports whether a column named epoch, of rows that are runs, may have the last epoch of
-// each, counted from 0, as tracking tools export it: 9, 19, 4. A number of iterations counts from 1.
-func mayBeLastEpochs(name string, values []string) bool {
-	return compact(name) != "trainingiteration" && !slices.ContainsFunc(values, func(v string) bool {
-		return math.Mod(numberOf(v)+1, 5) != 0
-	})
+// isAmount reports whether a column of rows that are runs has the number of their epochs, and not the
+// last one, which may count from 0. A progress, such as 3.0, is what was done.
+func isAmount(name string, values []string) bool {
+	isWhole := func(v string) bool { return !strings.Contains(v, ".") }
+	switch _, last := cutLast(name); compact(last) {
+	case "epoch", "stoppedepoch", "lastepoch", "finalepoch":
+		return !slices.ContainsFunc(values, isWhole)
+	}
+	return true
+}
+
+// mayBeLast reports whether numbers may be the last epochs of runs, counted from 0, as tracking tools
+// export them beside a loss: 9, 19, 4.
+func mayBeLast(values []string) bool {
+	return !slices.ContainsFunc(values, func(v string) bool { return math.Mod(numberOf(v)+1, 5) != 0 })
 }
 
 // numberOf returns the number in a cell; 0 if it is none.

@@ -40,6 +40,9 @@ func brief(f importer.ReadResult) string {
 		fmt.Fprintf(&b, "%s b%d c%d e%d on %s from %s %gs %s", name, s.BatchSize, s.CPUs, s.Epochs,
 			strings.Join(s.Nodes, "+"), r.StartedAt.Format("2006-01-02T15:04:05.999"), r.Seconds,
 			r.Outcome)
+		if r.Done > 0 && r.Done != s.Epochs {
+			fmt.Fprintf(&b, " after %d", r.Done)
+		}
 		if r.Beside > 0 {
 			fmt.Fprintf(&b, " beside %d", r.Beside)
 		}
@@ -209,6 +212,15 @@ func TestReader_CSV(t *testing.T) {
 				" with a unit, such as 8m13.5s\n" +
 				"refused: runs.csv:5: accuracy: \"930\" is neither a number between 0 and 1 nor a percentage\n" +
 				"refused: runs.csv:6: outcome (status): \"odd\" is not finished, failed or cancelled\n",
+		},
+		{
+			"states in unknown words", "model,batch,cpus,time_s,state\nm,64,1,100,JOB_STATE_FAILED\n", nil,
+			"refused: runs.csv:2: outcome (state): \"job_state_failed\" is not finished, failed or cancelled\n",
+		},
+		{
+			"the time of the day is no duration", "model,batch,cpus,date,time\nm,64,1,2024-03-04,13:57:28\n", nil,
+			"refused: runs.csv:2: duration_seconds: missing in the source: name its column with --columns" +
+				" duration_seconds=NAME\n",
 		},
 		{
 			"runs that are not over, or failed",
@@ -389,7 +401,27 @@ func TestReader_CSVWithARowPerEpoch(t *testing.T) {
 			"Name,batch_size,epochs,epoch,train_loss,Runtime,model,cpus\na,64,10,9,0.3,100,m,2\nb,32,10,1,0.9,20,m,2\n",
 			"",
 			"m b64 c2 e10 on runs from 2020-10-21T00:00:00 100s finished\n" +
-				"m b32 c2 e10 on runs from 2020-10-21T00:01:41 20s finished\n",
+				"refused: runs.csv:3: epochs_done (epoch): the run ended after epoch 1 of 10, counted from 0 or 1:" +
+				" name a column of the number of epochs that it did with --columns epochs_done=NAME\n",
+		},
+		{
+			"runs that ended early",
+			"trial_id,config/epochs,training_iteration,time_total_s,model,batch,cpus\n" +
+				"a,10,10,100,m,64,2\nb,10,3,31,m,32,2\n",
+			"",
+			"m b64 c2 e10 on runs from 2020-10-21T00:00:00 100s finished\n" +
+				"m b32 c2 e10 on runs from 2020-10-21T00:01:41 31s finished after 3\n",
+		},
+		{
+			"the start and the end of each epoch",
+			"epoch,start_time,end_time,model,batch,cpus\n1,2021-03-01T10:00:00Z,2021-03-01T10:00:55Z,m,64,2\n" +
+				"2,2021-03-01T10:01:00Z,2021-03-01T10:01:55Z,m,64,2\n",
+			"",
+			"m b64 c2 e2 on runs from 2021-03-01T10:00:00 115s finished\n",
+		},
+		{
+			"the epochs of a run as a progress", "epoch,train_loss,train_runtime,model,cpus\n3.0,0.5,371.5,m,2\n", "",
+			"m b0 c2 e3 on runs from 2020-10-21T00:00:00 371.5s finished\n",
 		},
 		{
 			"the last epoch of a run alone", "epoch,training_duration,model,batch,cpus\n9,0:05:00.5,m,64,2\n", "",

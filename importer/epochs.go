@@ -70,7 +70,8 @@ func (r *epochRun) constants(d *runDraft) *Refusal {
 		}
 	}
 	for field, v := range d.values {
-		if v != "" {
+		isFirst := r.draft.values[field] == ""
+		if v != "" && (isFirst || field != FieldStartedAt) { // rows may have the starts of their epochs
 			r.draft.values[field] = v
 		}
 	}
@@ -157,10 +158,7 @@ func timesOf(rows []epochRow, of func(*epochRow) float64) (times []float64) {
 
 // total leaves only the result and the number of the epochs of a run whose total time is known.
 func (d *runDraft) total() {
-	last := d.epochs[len(d.epochs)-1]
-	if d.values[FieldEpochs] == "" {
-		d.set(FieldEpochs, float64(last.Number))
-	}
+	d.set(FieldEpochsDone, float64(d.epochs[len(d.epochs)-1].Number))
 	for i := range d.epochs {
 		if a := d.epochs[i].Accuracy; a != nil {
 			d.set(FieldAccuracy, *a)

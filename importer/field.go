@@ -21,6 +21,7 @@ const (
 	FieldBatchSize       = "batch_size"
 	FieldCPUs            = "cpus"
 	FieldEpochs          = "epochs"
+	FieldEpochsDone      = "epochs_done" // if they are fewer
 	FieldSeconds         = "duration_seconds"
 	FieldStartup         = "startup_seconds"
 	FieldStartedAt       = "started_at"

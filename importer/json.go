@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"regexp"
 	"strings"
 
 	"courier/schemas"
@@ -83,6 +84,9 @@ func (s *jsonSource) end() error {
 	return s.table.end()
 }
 
+// nonFinite matches the numbers that Python's json module writes and JSON does not allow.
+var nonFinite = regexp.MustCompile(`([:,\[]\s*)(?:NaN|-?Infinity)\b`)
+
 // value reads a line or a document.
 func (s *jsonSource) value(line int, text []byte) error {
 	var list []json.RawMessage
@@ -90,7 +94,12 @@ func (s *jsonSource) value(line int, text []byte) error {
 		return s.rows(line, nil, list)
 	}
 	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(text, &fields); err != nil || fields == nil {
+	err := json.Unmarshal(text, &fields)
+	if err != nil {
+		text = nonFinite.ReplaceAll(text, []byte("${1}null"))
+		err = json.Unmarshal(text, &fields)
+	}
+	if err != nil || fields == nil {
 		if err == nil {
 			err = errors.New("null")
 		}

@@ -79,6 +79,10 @@ func TestReader_JSONLines(t *testing.T) {
 			"m b64 c2 e3 on a+b from 2024-05-01T10:00:00 9.5s finished\n",
 		},
 		{
+			"a number that JSON does not have", begin + `"epochs":3,"duration_seconds":9.5,"reward":NaN,"l":[-Infinity]}`,
+			"m b64 c2 e3 on runs from 2024-05-01T10:00:00 9.5s finished\n",
+		},
+		{
 			"no JSON, and the next line", "{\n" + begin + `"epochs":3,"duration_seconds":9.5}`,
 			"m b64 c2 e3 on runs from 2024-05-01T10:00:00 9.5s finished\nrefused: runs.jsonl:1: not a JSON object:" +
 				" unexpected end of JSON input\n",

@@ -19,6 +19,7 @@ type PastRun struct {
 	JobID     string
 	Number    uint32 // number of the job's start, from 1
 	Setting   schemas.Setting
+	Done      uint32      `json:",omitempty"` // epochs of a run that ended early; 0: those of Setting
 	NodeModel string      // CPU and GPU model of the nodes; empty: unknown
 	Cores     uint32      // logical processors of the smallest node; 0: unknown
 	User      string      // user who ran it
@@ -176,10 +177,10 @@ func slugOf(name string) string {
 }
 
 // epochsDone returns the number of epochs in the source, or for a finished run without epochs the
-// configured number.
+// number that it did.
 func (r *PastRun) epochsDone() uint32 {
 	if n := len(r.Epochs); n > 0 || r.Outcome != schemas.EventFinished {
 		return uint32(n)
 	}
-	return r.Setting.Epochs
+	return cmp.Or(r.Done, r.Setting.Epochs)
 }

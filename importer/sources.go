@@ -79,9 +79,17 @@ func firstOf(text string) string {
 	return strings.TrimRight(line, "\r")
 }
 
-// isSacct reports whether a text begins with the header of sacct, with --parsable2 or above dashes.
+// separatorOfSacct returns the separator of a header of sacct: that of --parsable2, or a comma.
+func separatorOfSacct(header string) string {
+	if strings.Contains(header, "|") {
+		return "|"
+	}
+	return ","
+}
+
+// isSacct reports whether a text begins with the header of sacct, with a separator or above dashes.
 func isSacct(text string) bool {
-	columns := strings.Split(firstOf(text), "|")
+	columns := strings.Split(firstOf(text), separatorOfSacct(firstOf(text)))
 	if _, rest, _ := strings.Cut(text, "\n"); len(columns) == 1 && strings.HasPrefix(rest, "---") {
 		columns = strings.Fields(columns[0])
 	}

@@ -117,8 +117,8 @@ func (s *Summary) WriteText(out io.Writer) error {
 		fmt.Fprintf(out, "%8d  %s\n", r.Runs, r.Reason)
 	}
 	if s.UnknownBatchSize > 0 {
-		fmt.Fprintf(out, "%s of unknown batch size, which teach nothing about known ones: name the column with"+
-			" --columns batch_size=NAME, or give --batch-size\n", runs(s.UnknownBatchSize))
+		fmt.Fprintf(out, "%s of unknown batch size, so nothing is learned about known ones: name the column"+
+			" with --columns batch_size=NAME, or give --batch-size\n", runs(s.UnknownBatchSize))
 	}
 	s.writeRefusals(out)
 	for _, line := range s.Trained {

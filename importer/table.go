@@ -193,7 +193,7 @@ func (t *table) end() error {
 		run := t.open[id]
 		d := run.draft
 		for _, field := range []string{
-			FieldEpochSeconds, FieldSeconds, FieldAccuracy, FieldError, FieldEpoch, FieldLoss,
+			FieldEpochSeconds, FieldSeconds, FieldAccuracy, FieldError, FieldEpoch, FieldEpochsDone, FieldLoss,
 		} {
 			delete(d.values, field) // belongs to an epoch
 		}
