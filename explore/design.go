@@ -11,7 +11,6 @@ import (
 const (
 	DesignAdaptive   = "adaptive"
 	DesignFull       = "full"
-	DesignTwoLevels  = "2k"
 	DesignFractional = "fractional"
 )
 
@@ -63,9 +62,12 @@ func (b Block) ID() string {
 
 // blocksOf returns the blocks of a design with fixed cells, in random order within each replication.
 func (o *Options) blocksOf() ([]Block, error) {
-	cells, err := o.designCells()
-	if err != nil {
-		return nil, err
+	cells := o.Factors.Cells()
+	if o.Design == DesignFractional {
+		var err error
+		if cells, err = o.Factors.half(); err != nil {
+			return nil, err
+		}
 	}
 	var blocks []Block
 	for r := 1; r <= o.Replications; r++ {
@@ -77,18 +79,6 @@ func (o *Options) blocksOf() ([]Block, error) {
 		}
 	}
 	return blocks, nil
-}
-
-// designCells returns the cells that a design measures.
-func (o *Options) designCells() ([]Cell, error) {
-	switch o.Design {
-	case DesignTwoLevels:
-		ends := o.Factors.ends()
-		return ends.Cells(), nil
-	case DesignFractional:
-		return o.Factors.half()
-	}
-	return o.Factors.Cells(), nil
 }
 
 // ends returns the lowest and highest level of each factor. The levels are sorted.
@@ -108,7 +98,7 @@ func (f *Factors) half() ([]Cell, error) {
 	}
 	if varied < 3 {
 		return nil, fmt.Errorf("--design fractional needs three factors with several levels, got %d: "+
-			"use --design 2k or full", varied)
+			"use --design full", varied)
 	}
 	var cells []Cell
 	for _, c := range ends.Cells() {

@@ -6,16 +6,17 @@ import (
 	"testing"
 )
 
-func TestDesignCells(t *testing.T) {
+func TestBlocksOf_HasTheCellsOfTheDesign(t *testing.T) {
 	three := Factors{BatchSizes: []int{8, 32, 128}, CPUs: []int{1, 2}, Jobs: []int{1, 2, 4}}
 	for _, c := range []struct {
 		design string
 		want   int
-	}{{DesignFull, 18}, {DesignAdaptive, 18}, {DesignTwoLevels, 8}, {DesignFractional, 4}} {
+	}{{DesignFull, 18}, {DesignAdaptive, 18}, {DesignFractional, 4}} {
 		o := Options{Factors: three, Design: c.design, Epochs: 1, Command: []string{"x"}}.withDefaults()
-		cells, err := o.designCells()
-		if err != nil || len(cells) != c.want {
-			t.Errorf("%s has %d cells, %v; want %d", c.design, len(cells), err, c.want)
+		o.Replications = 1
+		blocks, err := o.blocksOf()
+		if err != nil || len(blocks) != c.want {
+			t.Errorf("%s has %d cells, %v; want %d", c.design, len(blocks), err, c.want)
 		}
 	}
 }

@@ -12,7 +12,7 @@
 // A cell is a combination of batch size, CPUs, GPUs and number of concurrent jobs. A block is one
 // measurement of a cell: its jobs start together. Each replication has its own random order of
 // cells, so that a change of the machine during the study does not look like an effect of a cell.
-// The designs full, 2k and fractional fix the blocks in advance. The design adaptive
+// The designs full and fractional fix the blocks in advance. The design adaptive
 // chooses each block by the expected value of its information, and ends when no block is expected
 // to improve the advice.
 //

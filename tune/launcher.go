@@ -137,12 +137,9 @@ func (l *Launcher) options(g *Segment, dir string, values []string) runner.Optio
 	o := l.Job
 	o.Environment = append(o.Environment[:len(o.Environment):len(o.Environment)],
 		"COURIER_EPOCHS_DONE="+strconv.Itoa(g.From),
-		"COURIER_TRIAL="+strconv.Itoa(g.Trial),
-		"COURIER_TRIAL_DIR="+dir,
 	)
 	o.BatchSize = 1 // its events are not published
 	for i, p := range l.Options.Space {
-		o.Environment = append(o.Environment, parameterVariable(p.Name)+"="+values[i])
 		if n, err := strconv.Atoi(values[i]); p.Name == "batch" && err == nil && n > 0 && n <= schemas.MaxBatchSize {
 			o.BatchSize = n
 		}
@@ -176,18 +173,4 @@ func (o *Options) filled(arguments []string, g *Segment, dir string, values []st
 		filled[i] = replacer.Replace(argument)
 	}
 	return filled
-}
-
-// parameterVariable returns the environment variable of a parameter.
-func parameterVariable(name string) string { return "COURIER_PARAM_" + strings.ToUpper(name) }
-
-// Unused returns the parameters that have no placeholder in the command, which must read them from
-// the environment.
-func (l *Launcher) Unused() (names []string) {
-	for _, p := range l.Options.Space {
-		if !hasPlaceholder(l.Options.Command, "{"+p.Name+"}") {
-			names = append(names, p.Name)
-		}
-	}
-	return names
 }

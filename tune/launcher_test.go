@@ -120,6 +120,7 @@ func TestRanking_PrintsACommandForAShell(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "ada's tuning")
 	o := trainingOptions("{dir}")
 	o.Space = append(o.Space, tune.Parameter{Name: "mode", Choices: []string{"a b"}})
+	o.Command = append([]string{"env", "MODE={mode}"}, o.Command...)
 	r, err := runTuning(dir, o)
 	if err != nil {
 		t.Fatal(err)
@@ -130,7 +131,7 @@ func TestRanking_PrintsACommandForAShell(t *testing.T) {
 	}
 	_, line, _ := strings.Cut(text.String(), "\nbest: ")
 	line, rest, _ := strings.Cut(line, "\n")
-	begin := "COURIER_PARAM_MODE='a b' " + os.Args[0] + " --train " + r.Trials[0].Parameters["x"] + " 0 8 "
+	begin := "env 'MODE=a b' " + os.Args[0] + " --train " + r.Trials[0].Parameters["x"] + " 0 8 "
 	if !strings.HasPrefix(line, begin) {
 		t.Errorf("the command is %q", line)
 	}

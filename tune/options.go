@@ -41,7 +41,6 @@ type Options struct {
 	MaxTime time.Duration `json:"-"` // of the tuning, without interruptions
 	Budget  float64       `json:"-"` // core-hours
 
-	Price float64       `json:"-"` // of a core-hour; 0: costs are core-hours
 	Grace time.Duration `json:"-"` // that a stopped command has to end; default 2 s, at most 5 % of MaxTime
 }
 
@@ -88,6 +87,12 @@ func (o *Options) validate() error {
 	if unset := o.unsetPlaceholder(); unset != "" {
 		return fmt.Errorf("the command has {%s}, but no parameter of that name: add --param %s=VALUES, or use "+
 			"one of %s", unset, unset, o.placeholders())
+	}
+	for _, p := range o.Space {
+		if !hasPlaceholder(o.Command, "{"+p.Name+"}") {
+			return fmt.Errorf("the command has no {%s}, so that all of its trials would be equal: write it where the "+
+				"value belongs, for example --%[1]s {%[1]s}", p.Name)
+		}
 	}
 	return o.validateResources()
 }
@@ -139,8 +144,6 @@ func (o *Options) validateResources() error {
 		return fmt.Errorf("--max-time: %s is not between 0s and %s", o.MaxTime, schemas.MaxSLO)
 	case !(o.Budget >= 0) || math.IsInf(o.Budget, 0):
 		return fmt.Errorf("--budget: %g is not a number of core-hours", o.Budget)
-	case !(o.Price >= 0) || math.IsInf(o.Price, 0):
-		return fmt.Errorf("--price: %g is not a price of a core-hour", o.Price)
 	case o.MaxTime > 0 && o.Budget > 0:
 		return errors.New("--max-time and --budget are given together: give the one that matters, " +
 			"the other is minimized")

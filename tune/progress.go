@@ -40,7 +40,7 @@ func (t *Tuning) notify(message string) {
 		parts = append(parts, fmt.Sprintf("best %s (trial %d)", s.figureText(b), b.Trial))
 	}
 	if isKnown {
-		parts = append(parts, fmt.Sprintf("%s, %s left", formatSeconds(seconds), t.formatCost(coreSeconds)))
+		parts = append(parts, fmt.Sprintf("%s, %s left", formatSeconds(seconds), formatCoreHours(coreSeconds)))
 	}
 	if t.o.MaxTime > 0 {
 		parts = append(parts, "end in at most "+formatSeconds(max(0, t.o.MaxTime.Seconds()-t.elapsed())))
@@ -127,21 +127,12 @@ func (t *Tuning) planMessage(plans []StagePlan) {
 			schemas.FormatCount(uint64(p.Trials), "trial"), schemas.FormatCPUs(uint32(p.CPUs))))
 	}
 	t.message("plan: %s; %s and %s predicted", strings.Join(parts, ", "), formatSeconds(seconds),
-		t.formatCost(coreSeconds))
+		formatCoreHours(coreSeconds))
 }
 
 // formatCoreHours writes core-seconds for people.
 func formatCoreHours(coreSeconds float64) string {
 	return strconv.FormatFloat(coreSeconds/secondsPerHour, 'g', 4, 64) + " core-hours"
-}
-
-// formatCost writes core-seconds as core-hours, with their price if there is one.
-func (t *Tuning) formatCost(coreSeconds float64) string {
-	text := formatCoreHours(coreSeconds)
-	if t.o.Price > 0 {
-		text += fmt.Sprintf(" (price %.4g)", coreSeconds/secondsPerHour*t.o.Price)
-	}
-	return text
 }
 
 // formatFigure writes a loss or an accuracy; "-" if it is unknown.

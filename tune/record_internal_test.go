@@ -132,7 +132,6 @@ func TestOpen_RejectsInvalidOptions(t *testing.T) {
 		"--cpus-total: -1":                  func(o *Options) { o.Pool = -1 },
 		"--max-time: -1":                    func(o *Options) { o.MaxTime = -1 },
 		"--budget: -1":                      func(o *Options) { o.Budget = -1 },
-		"--price: -1":                       func(o *Options) { o.Price = -1 },
 		"are given together":                func(o *Options) { o.Budget, o.MaxTime = 1, 1 },
 		"the command has {batch}":           func(o *Options) { o.Command = []string{"train", "{batch}"} },
 		"the command has {lx}":              func(o *Options) { o.Command = []string{"train", "--lr={lx}", "{x}"} },

@@ -25,7 +25,6 @@ type Ranking struct {
 	Objective   string        `json:"objective,omitempty"` // accuracy or loss; empty: neither was reported
 	Seconds     float64       `json:"seconds"`             // without interruptions
 	CoreSeconds float64       `json:"core_seconds"`
-	Price       *float64      `json:"price,omitempty"`
 	Best        []string      `json:"best_command,omitempty"` // see bestCommand
 	Environment []string      `json:"best_environment,omitempty"`
 	Trials      []RankedTrial `json:"trials"` // the best first
@@ -35,7 +34,6 @@ type Ranking struct {
 	parameters  []string // names, in the order of the command line
 	epochs      int      // of a complete trial
 	checkpoints string   // directory of the best trial; empty: the command has no {dir}
-	cost        func(coreSeconds float64) string
 }
 
 // RankedTrial is a trial of a ranking.
@@ -78,14 +76,9 @@ func (t *Tuning) result(reason string, isComplete bool) *Ranking {
 		Trials:      t.ranked(),
 		ProbeCost:   s.probed,
 		epochs:      t.o.Epochs,
-		cost:        t.formatCost,
 	}
 	for _, p := range t.o.Space {
 		r.parameters = append(r.parameters, p.Name)
-	}
-	if t.o.Price > 0 {
-		price := s.spent / secondsPerHour * t.o.Price
-		r.Price = &price
 	}
 	if b := s.best(); b != nil {
 		r.Best, r.Environment = t.bestCommand(b)
@@ -110,7 +103,7 @@ func (t *Tuning) result(reason string, isComplete bool) *Ranking {
 func (t *Tuning) bestDir() string { return filepath.Join(t.dir, "best") }
 
 // bestCommand returns the command that trains with the parameters of a trial, from the beginning and
-// for all epochs, with the environment variables that replace missing placeholders.
+// for all epochs, with the environment variable that replaces a missing {epochs}.
 func (t *Tuning) bestCommand(b *trialState) (command, environment []string) {
 	g := Segment{Trial: b.Trial, CPUs: b.cpus, Epochs: t.o.Epochs}
 	command = t.o.filled(t.o.Command, &g, t.bestDir(), b.values)
@@ -122,11 +115,6 @@ func (t *Tuning) bestCommand(b *trialState) (command, environment []string) {
 	}
 	if !hasPlaceholder(t.o.Command, epochsPlaceholder) {
 		environment = append(environment, "COURIER_EPOCHS="+strconv.Itoa(g.Epochs))
-	}
-	for i, p := range t.o.Space {
-		if !hasPlaceholder(t.o.Command, "{"+p.Name+"}") {
-			environment = append(environment, parameterVariable(p.Name)+"="+b.values[i])
-		}
 	}
 	return command, environment
 }
@@ -213,7 +201,7 @@ func (t *RankedTrial) fields(parameters []string, unknown string, seconds func(f
 // WriteText writes the ranking and the plan as tables.
 func (r *Ranking) WriteText(out io.Writer) error {
 	fmt.Fprintf(out, "%s after %s and %s", schemas.FormatCount(uint64(len(r.Trials)), "trial"),
-		formatSeconds(r.Seconds), r.cost(r.CoreSeconds))
+		formatSeconds(r.Seconds), formatCoreHours(r.CoreSeconds))
 	if !r.Complete {
 		fmt.Fprintf(out, ", %d of %s done", r.StagesDone,
 			schemas.FormatCount(uint64(len(r.Stages)), "stage"))

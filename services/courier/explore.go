@@ -31,7 +31,7 @@ type exploreCommand struct {
 	SLO            []schemas.Duration `name:"slo" help:"SLOs that the advice is for, such as 10m,20m. Without one, everything is measured and nothing is advised."`
 	TargetAccuracy float64            `help:"Accuracy, 0 to 1, that the advice must reach too; 0: none." default:"0"`
 	Confidence     float64            `help:"Confidence of a promise." default:"0.95"`
-	Design         string             `help:"Which combinations are measured. adaptive: the most informative one next, until no run is expected to improve the advice (default with --slo); full: all of them (default without); 2k: the lowest and highest level of each factor; fractional: half of 2k." enum:",adaptive,full,2k,fractional" default:""`
+	Design         string             `help:"Which combinations are measured. adaptive: the most informative one next, until no run is expected to improve the advice (default with --slo); full: all of them (default without); fractional: half of the combinations of the lowest and highest levels." enum:",adaptive,full,fractional" default:""`
 	MinGain        float64            `help:"Expected gain of accuracy below which the design adaptive ends." default:"0.002"`
 	Budget         time.Duration      `help:"Time for all runs, such as 20m; no run starts that would end later. 0s: no limit." default:"0s"`
 	Dir            string             `help:"Directory of the study. If it has an unfinished one with the same design, that continues." default:"courier-study" type:"path"`

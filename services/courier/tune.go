@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"time"
 
 	"courier/runner/output"
@@ -17,14 +16,13 @@ import (
 
 type tuneCommand struct {
 	outputFormatFlags
-	Param     []string      `help:"Parameter with its values: lr=log:1e-4..1e-1 (a range with uniform logarithms), dropout=0..0.5, layers=1..8 (integers) or batch=16,32,64 (a list). It replaces {lr} in the command, and is in the environment as COURIER_PARAM_LR. Repeat the flag for each parameter." placeholder:"NAME=VALUES" sep:"none"`
+	Param     []string      `help:"Parameter with its values: lr=log:1e-4..1e-1 (a range with uniform logarithms), dropout=0..0.5, layers=1..8 (integers) or batch=16,32,64 (a list). It replaces {lr} in the command. Repeat the flag for each parameter." placeholder:"NAME=VALUES" sep:"none"`
 	Trials    int           `help:"Number of combinations of the parameters to try." default:"16"`
 	Eta       int           `help:"Each stage keeps one of this number of trials." default:"2"`
 	Epochs    int           `help:"Epochs of a trial that reaches the last stage." required:""`
 	Objective string        `help:"Figure that ranks the trials; auto: the accuracy if the first epoch reports one, else the loss." enum:"auto,accuracy,loss" default:"auto"`
 	MaxTime   time.Duration `help:"Time for the tuning, such as 30m, which is never exceeded. The cheapest resources within it are used. Interruptions do not count. 0s: no limit." default:"0s"`
 	Budget    float64       `help:"Core-hours for the tuning. The fastest resources within them are used. 0: no limit." default:"0"`
-	Price     float64       `help:"Price of a core-hour, to show costs in money; 0: none." default:"0"`
 	CPUs      []int         `name:"cpus" help:"Numbers of CPUs of a trial to choose from, stage by stage; {cpus} in the command." default:"1"`
 	CPUsTotal *int          `name:"cpus-total" help:"CPUs of all running trials (default: those of this machine)." placeholder:"INT"`
 	Seed      uint64        `help:"Seed of the values of the parameters." default:"1"`
@@ -62,9 +60,6 @@ func (c *tuneCommand) Run(w *environment) error {
 	defer func() { _ = tuning.Close() }() // each line is on disk
 
 	view := &tuningView{out: w.stderr, bar: services.NewProgressBar(w.stderr, 1)}
-	for _, name := range launcher.Unused() {
-		view.print(fmt.Sprintf("the command has no {%s}: it must read COURIER_PARAM_%s", name, strings.ToUpper(name)))
-	}
 	ranking, err := tuning.Run(w.ctx, launcher.Measure, view.show)
 	view.end()
 	if errors.Is(err, tune.ErrInterrupted) {
@@ -101,7 +96,6 @@ func (c *tuneCommand) options() (tune.Options, error) {
 		Pool:      runtime.NumCPU(),
 		MaxTime:   c.MaxTime,
 		Budget:    c.Budget,
-		Price:     c.Price,
 	}
 	if c.CPUsTotal != nil {
 		o.Pool = *c.CPUsTotal
