@@ -27,8 +27,8 @@ func (r *chooser) choose(b *block) choice {
 	rank := 1 << 30
 	for i := range b.readings {
 		x := &b.readings[i]
-		if !x.name.kind.isShare() || x.name.kind == kindRate && (x.name.unknown > 0 || x.scope == scopeTrain) {
-			continue // a training error may be any loss
+		if !x.name.kind.isShare() || x.name.kind == kindRate && x.name.unknown > 0 || isOfTraining(x) {
+			continue // an error with more words may be any loss
 		}
 		v, ok := r.share(x)
 		if n := accuracyRank(x); ok && n < rank && x.scope >= r.accuracyScope {
@@ -43,6 +43,12 @@ func (r *chooser) choose(b *block) choice {
 		c.metric = chooseMetric(b)
 	}
 	return c
+}
+
+// isOfTraining reports whether a metric says that it is of the training data, or is one of batches that
+// does not say on which data.
+func isOfTraining(x *reading) bool {
+	return x.scope == scopeTrain || x.scope == scopeNone && x.level == ofBatch
 }
 
 // set adds a choice to a report.
@@ -160,7 +166,8 @@ func chooseMetric(b *block) *reading {
 	for i := range b.readings {
 		x := &b.readings[i]
 		k := x.name.kind
-		if k == kindTime || k == kindUnnamed || k == kindNone || x.scope < scopeTest && k != kindOther {
+		isOther := k == kindOther && x.scope == scopeNone
+		if k == kindTime || k == kindUnnamed || k == kindNone || x.scope < scopeTest && !isOther {
 			continue
 		}
 		n := boolInt(x.scope < scopeTest)*64 + int(x.level)*16 + int(k)

@@ -18,6 +18,11 @@ func (s *scanner) number(i int) int {
 		s.breakName()
 		return end
 	}
+	isPath := i > 1 && t[i-1] == '/' && isLetter(t[i-2])
+	if isPath || t[i] == '0' && i+1 < len(t) && t[i+1] == 'x' {
+		s.breakName()
+		return skipAddress(t, i)
+	}
 	f := field{}
 	end := skipDigits(t, i+boolInt(!isDigit(t[i]) && t[i] != '.'))
 	f.isWhole = isDigit(t[i])
@@ -87,6 +92,9 @@ func (s *scanner) finish(f field, begin, end int) int {
 		isRest := math.Abs(f.value+mean-100) < 1e-6 && s.name.kind.isShare() // accuracy and error
 		f.mean, f.hasMean, end = mean, !isRest, after
 	}
+	if s.name.kind != kindNone && f.isWhole && isNumbered(s.text, end) {
+		return end
+	}
 	if s.name.kind != kindNone && isElement(s.text, begin, end) {
 		s.name.flags |= flagExcluded
 	}
@@ -106,6 +114,13 @@ func isElement(t []byte, begin, end int) bool {
 	}
 	next := skipBlanks(t, end+1)
 	return next < len(t) && isDigit(t[next])
+}
+
+// isNumbered reports whether another number follows at i, as in "loss 12 0.5" and "loss 12: 0.5". The
+// first one counts batches, and the name is that of the second one.
+func isNumbered(t []byte, i int) bool {
+	next := i + boolInt(i < len(t) && t[i] == ':')
+	return next+1 < len(t) && t[next] == ' ' && isDigit(t[next+1])
 }
 
 // barEnd returns the end of a bar such as "|███   |" at i.

@@ -122,8 +122,13 @@ func (s *scanner) punctuation(c byte, i int) {
 		s.breakName()
 	case '-':
 		isDash := i > 0 && s.text[i-1] == ' ' && i+1 < len(s.text) && s.text[i+1] == ' '
-		if isDash && (s.name.counter < countsRounds || i+2 >= len(s.text) || !isDigit(s.text[i+2])) {
+		isNamed := s.name.counter >= countsRounds || s.name.kind != kindNone
+		if isDash && !(isNamed && i+2 < len(s.text) && isDigit(s.text[i+2])) {
 			s.breakName() // but not in "EPOCH - 1"
+		}
+	case '<': // mpirun --tag-output writes [job,rank]<stdout>
+		if len(s.fields) == 2 && bytes.HasPrefix(s.text[i:], []byte("<std")) {
+			s.fields[0].lead, s.fields[1].name.counter = 0, countsSource
 		}
 	case '[', '(':
 		if i > 0 && isLetter(s.text[i-1]) && s.isList(i+1) {
@@ -216,6 +221,8 @@ func (s *scanner) wordEnd(i int) int {
 	for i < len(t) {
 		c := t[i]
 		switch {
+		case isDigit(c) && t[i-1] >= utf8.RuneSelf: // 第1轮 has no blanks
+			return i
 		case isLetter(c) || isDigit(c) || c == '_':
 			i++
 			continue

@@ -39,6 +39,13 @@ func (s *scanner) setUnit(f *field, end, at, after int) int {
 	t := s.text
 	hash := hashOf(t[at:after])
 	w := vocabulary[hash]
+	for end := after; w == nil && t[at] >= utf8.RuneSelf && end > at; { // 第1轮训练 has no blanks
+		_, size := utf8.DecodeLastRune(t[at:end])
+		if end -= size; vocabulary[hashOf(t[at:end])] != nil {
+			hash, after = hashOf(t[at:end]), end
+			w = vocabulary[hash]
+		}
+	}
 	if w != nil && w.seconds > 0 && !(at > end && isSymbol(t, at, after)) {
 		f.value, f.unit, f.isWhole = f.value*w.seconds, unitTime, false
 		if rest := skipBlanks(t, after); rest+1 < len(t) && t[rest] == '/' {

@@ -118,22 +118,29 @@ var definitions = []struct {
 		precision`},
 	{word{kind: kindLoss}, `
 		loss losses logloss mlogloss nll crossentropy entropy xent objective elbo ce bce cross_entropy
-		multi_logloss binary_logloss 损失 perte verlust pérdida perda`},
+		multi_logloss binary_logloss 损失 損失 손실 потери потеря perte verlust pérdida perda perdita
+		strata kayıp verlies`},
 	{word{kind: kindDistance}, "rmse mse mae l1 l2 mape rmsle squared absolute square reconstruction relative"},
 	{word{kind: kindPerplexity}, "ppl perplexity"},
-	{word{kind: kindAccuracy}, "准确率 精度 précision genauigkeit exactitude accuratezza precisión 正确率"},
-	{word{scope: scopeTrain}, "train training learn trn tr 训练"},
+	{word{kind: kindAccuracy}, `
+		准确率 精度 正确率 準確率 正解率 정확도 точность précision genauigkeit exactitude exactitud accuratezza
+		precisión acurácia precisão dokładność doğruluk nauwkeurigheid`},
+	{word{scope: scopeTrain}, `
+		train training learn trn tr 训练 訓練 学習 훈련 학습 обучение entraînement entrenamiento treino`},
 	{word{scope: scopeValidation}, `
 		val valid validation validating dev eval evaluation evaluating evaluate holdout heldout vld vali
-		验证 validate`},
-	{word{scope: scopeTest}, "test testing tst 测试"},
-	{word{counter: countsEpochs}, "epoch ep epoche époque epoca época эпоха 轮 エポック 에폭 epoch_num ep."},
+		验证 驗證 検証 검증 валидация validierung validación validação validate`},
+	{word{scope: scopeTest}, "test testing tst 测试 測試 テスト 테스트 тест"},
+	{word{counter: countsEpochs}, `
+		epoch ep epoche époque epoca época epoka эпоха 轮 輪 轮次 轮数 エポック
+		에폭 에포크 epoch_num ep.`},
 	{word{counter: countsEpochs, flags: flagConfig}, "epochs"},
-	{word{counter: countsRounds}, "iteration iter round tree generation cycle it pass"},
+	{word{counter: countsRounds}, "iteration iter round tree generation cycle it pass 迭代 次迭代"},
 	{word{counter: countsInner}, `
 		step steps batch batches minibatch sample samples image images updates update iters iterations
 		global_step global_steps file files fold shard chunk part trial records episode timestep
-		timesteps layer block game fetching attempt retry stage task job page node gpu_mem candidate`},
+		timesteps layer block game fetching attempt retry stage task job page node gpu_mem candidate
+		步 批 批次`},
 	{word{counter: countsSource}, `
 		rank pid default local_rank worker proc process gpu replica trainer_id rank:`},
 	{word{kind: kindTime}, `
