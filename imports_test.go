@@ -82,7 +82,7 @@ var importGraph = map[string][]string{
 	"simulate/figures": {"policy", "policy/fit", "policy/quality", "policy/speed", "tune/halving"},
 	"simulate/live":    {"advisor", "bus", "schemas"},
 	"demo": {
-		"bus", "collector", "report", "runner", "runner/output", "schemas", "services",
+		"bus", "collector", "report", "runner", "schemas", "services",
 	},
 	"clients/python":    {"bus", "schemas"},
 	"deploy":            {},

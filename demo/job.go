@@ -10,7 +10,6 @@ import (
 	"courier/bus"
 	"courier/collector"
 	"courier/runner"
-	"courier/runner/output"
 	"courier/schemas"
 )
 
@@ -56,7 +55,6 @@ func (d *demo) runJob(
 		BatchSize: batch,
 		NoPTY:     true,
 		Observer:  collector.NewObserver(slog.New(slog.DiscardHandler)),
-		Format:    output.FormatJSON,
 		SpoolDir:  d.o.SpoolDir,
 		Command:   command,
 		Stdout:    printed,

@@ -10,7 +10,7 @@ import (
 )
 
 // channelVariable is the environment variable with the path of the side channel: a Unix stream
-// socket to which a job may write a JSON object per epoch, as in output.FormatJSON.
+// socket to which a job may write a JSON object per epoch.
 const channelVariable = "COURIER_CHANNEL"
 
 // maxConnections bounds the open connections of a side channel. Ranks of a job may have one each.

@@ -47,7 +47,7 @@ func TestHint(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var b bytes.Buffer
-			out, err := output.New(output.FormatAuto, "")
+			out, err := output.New("")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -42,9 +42,9 @@ type job struct {
 	killTimer <-chan time.Time // fires when a stopped process must be killed; nil: not stopped
 	pinTimer  <-chan time.Time // fires when the job is pinned again; nil: it is pinned, or need not be
 
-	channel       *sideChannel   // nil: it could not be opened
-	metrics       *metricsLog    // nil: Options.MetricsFile is empty
-	channelOutput *output.Parser // of the lines of the side channel; nil: no client has connected
+	channel       *sideChannel // nil: it could not be opened
+	metrics       *metricsLog  // nil: Options.MetricsFile is empty
+	channelOutput *output.Log  // of the lines of the side channel; nil: no client has connected
 	// instrumentChannel has the messages of the instrumentation; nil: there is none. pythonPath is the
 	// directory of its Python files.
 	instrumentChannel *sideChannel
@@ -85,7 +85,7 @@ func newJob(o Options, log *slog.Logger) (*job, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	parser, err := output.New(o.Format, o.EpochPattern)
+	parser, err := output.New(o.EpochPattern)
 	if err == nil {
 		err = parser.SetMetrics(o.Metrics)
 	}

@@ -24,7 +24,7 @@ type metricsLog struct {
 
 // followedFile is a file that is read as it grows.
 type followedFile struct {
-	parser *output.Parser // of a table
+	log    *output.Log // not of event files
 	offset int64
 }
 
@@ -109,9 +109,9 @@ func (m *metricsLog) poll(isEnd bool) []output.EpochReport {
 			isIdle = isIdle && len(data) == 0
 			m.board.Write(path, data)
 		default:
-			reports = append(reports, f.parser.Write(0, data, writtenAt)...)
+			reports = append(reports, f.log.Write(data, writtenAt)...)
 			if isEnd {
-				reports = append(reports, f.parser.Close(writtenAt, true)...)
+				reports = append(reports, f.log.Close(writtenAt)...)
 			}
 		}
 	}
@@ -140,11 +140,11 @@ func (m *metricsLog) follow(path string) (*followedFile, []byte, time.Time) {
 
 // open begins to read a file behind the bytes that it had before the job, except the head of a table.
 func (m *metricsLog) open(path string, before int64) *followedFile {
-	f := &followedFile{parser: output.NewLog(m.kinds), offset: before}
+	f := &followedFile{log: output.NewLog(m.kinds), offset: before}
 	if before > 0 && !isEventFile(path) {
 		if data, err := readAt(path, 0); err == nil {
 			head, _, _ := strings.Cut(string(data), "\n")
-			f.parser.Write(0, []byte(head+"\n"), time.Time{})
+			f.log.Write([]byte(head+"\n"), time.Time{})
 		}
 	}
 	return f

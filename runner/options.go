@@ -62,8 +62,7 @@ type Options struct {
 	// job goes on.
 	StopWhenLost bool
 
-	Format       string // format of the output, see output.Formats; default output.FormatAuto
-	EpochPattern string // regular expression for output.FormatPattern
+	EpochPattern string // regular expression for lines of other forms
 
 	// MetricsFile is a file, a directory or a pattern of files that the job's logger writes: CSV
 	// with a column "epoch", JSON lines, or event files of TensorBoard. If it is set, epochs are not

@@ -210,7 +210,6 @@ func TestRun_RejectsInvalidOptionsBeforeTheStart(t *testing.T) {
 		},
 		{"unknown adaptation", func(o *runner.Options) { o.Adapt = "sometimes" }, "adapt"},
 		{"restart without {batch}", func(o *runner.Options) { o.Adapt = runner.AdaptRestart }, "{batch}"},
-		{"unknown format", func(o *runner.Options) { o.Format = "xml" }, "--format"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			stdout := bustest.NewBuffer()

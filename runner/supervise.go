@@ -172,9 +172,9 @@ func (j *job) closeOutput() {
 // readChannel takes a line of the side channel, or the start of a connection.
 func (j *job) readChannel(c outputChunk) {
 	if j.channelOutput == nil {
-		j.channelOutput = output.NewJSON()
+		j.channelOutput = output.NewChannel()
 	}
-	j.addReports(j.channelOutput.Write(0, c.data, c.at))
+	j.addReports(j.channelOutput.Write(c.data, c.at))
 }
 
 // openChannels opens the side channel and that of the instrumentation.

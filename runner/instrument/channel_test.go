@@ -63,10 +63,10 @@ func (c *channel) all() []channelLine {
 	return c.lines
 }
 
-func (c *channel) epochs(p *output.Parser) []output.EpochReport {
+func (c *channel) epochs(p *output.Log) []output.EpochReport {
 	var reports []output.EpochReport
 	for _, l := range c.all() {
-		reports = append(reports, p.Write(0, []byte(l.text+"\n"), l.at)...)
+		reports = append(reports, p.Write([]byte(l.text+"\n"), l.at)...)
 	}
 	return reports
 }

@@ -33,7 +33,6 @@ type message struct {
 	Of        float64            `json:"of"`    // batches or epochs, if the type is progress or fit
 	World     uint32             `json:"world"` // processes that train together
 	IsLoop    bool               `json:"loop"`  // the epoch is a value of the script's own loop
-	Loss      *float64           `json:"loss"`
 	Values    map[string]float64 `json:"values"`
 
 	Wait       *float64 `json:"wait"`       // seconds, for batches
@@ -75,14 +74,14 @@ type Merge struct {
 	BatchSize uint32
 
 	kinds  output.MetricKinds
-	parser *output.Parser // of the metrics
-	lead   int            // connection of the job's process; 0: none
-	ended  bool           // the lead has ended
-	world  uint32         // processes that train together
-	base   uint32         // epochs of earlier processes
-	last   uint32         // last measured epoch
-	begun  time.Time      // when the script's loop over epochs began, if its epochs are printed
-	offset uint32         // of the printed numbers
+	values *output.Values
+	lead   int       // connection of the job's process; 0: none
+	ended  bool      // the lead has ended
+	world  uint32    // processes that train together
+	base   uint32    // epochs of earlier processes
+	last   uint32    // last measured epoch
+	begun  time.Time // when the script's loop over epochs began, if its epochs are printed
+	offset uint32    // of the printed numbers
 
 	unitAt   time.Time // begin of the running epoch
 	progress progress  // within it
@@ -125,7 +124,7 @@ const (
 
 // NewMerge returns a Merge for metrics of these kinds.
 func NewMerge(kinds output.MetricKinds) *Merge {
-	return &Merge{kinds: kinds, parser: output.NewLog(kinds)}
+	return &Merge{kinds: kinds, values: output.NewValues(kinds)}
 }
 
 // Restart forgets what the command has measured that is started again.
@@ -133,7 +132,7 @@ func (m *Merge) Restart() {
 	*m = Merge{
 		BatchSize: m.BatchSize,
 		kinds:     m.kinds,
-		parser:    output.NewLog(m.kinds),
+		values:    output.NewValues(m.kinds),
 		state:     m.state,
 		isNoted:   m.isNoted,
 	}
@@ -183,25 +182,15 @@ func (m *Merge) addUnit(msg *message, at time.Time) {
 	if number <= m.base {
 		number += m.base
 	}
-	fields := map[string]any{}
-	for name, v := range msg.Values {
-		fields[name] = v
-	}
-	fields["epoch"], fields["seconds"] = number, msg.Seconds
-	if msg.Loss != nil {
-		fields["loss"] = *msg.Loss
-	}
-	line, err := json.Marshal(fields)
-	if err != nil {
-		return
-	}
 	endedAt := at.Add(-seconds(msg.Ago))
-	reports := m.parser.Write(0, append(line, '\n'), endedAt)
-	if len(reports) != 1 {
-		return
-	}
-	r := reports[0]
-	r.Epochs, r.BatchSize, r.Phases = max(msg.Count, 1), m.batchSizeOf(msg), msg.phases()
+	r := m.values.Report(output.EpochReport{
+		Epoch:     number,
+		Epochs:    max(msg.Count, 1),
+		Seconds:   msg.Seconds,
+		BatchSize: m.batchSizeOf(msg),
+		Phases:    msg.phases(),
+		At:        endedAt,
+	}, msg.Values)
 	m.last, m.unitAt, m.progress = number, endedAt, progress{}
 	m.units = append(m.units, unit{
 		report:    r,
@@ -358,8 +347,17 @@ func hasMetric(r *output.EpochReport) bool { return r.Accuracy != nil || r.Metri
 // nothing.
 func (m *Merge) complete(u *unit, text *output.EpochReport) output.EpochReport {
 	r := u.report
-	if text != nil && !m.isOffset && r.Epoch == 1 && text.Epoch > 2 && !u.isKnown {
-		m.offset = text.Epoch - r.Epoch // it was resumed
+	if text != nil && !m.isOffset {
+		switch {
+		case r.Epoch == 1 && text.Epoch > 2 && !u.isKnown:
+			m.offset = text.Epoch - r.Epoch // it was resumed
+		case r.Epoch == text.Epoch+1 && u.isKnown: // resumed, and counted from 0
+			m.isZero = true
+			text.Epoch++
+			for i := range m.texts {
+				m.texts[i].Epoch++
+			}
+		}
 	}
 	m.isOffset = true
 	r.Epoch += m.offset

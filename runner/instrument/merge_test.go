@@ -81,6 +81,9 @@ func TestMerge(t *testing.T) {
 		{"a resumed training whose loop is unknown",
 			[]event{fit, measured(1, 10, ""), printed(6, 9), measured(2, 20, ""), printed(7, 19)}, true,
 			[]string{"6 at 10 for 10: 0.5", "7 at 20 for 10: 0.5"}, 0},
+		{"a resumed loop that counts from 0",
+			[]event{fit, measured(4, 10, loop), printed(3, 9), measured(5, 20, loop), printed(4, 19)}, true,
+			[]string{"4 at 10 for 10: 0.5", "5 at 20 for 10: 0.5"}, 0},
 		{"a block of short epochs",
 			[]event{fit, {at: 1, from: 1, message: `{"type":"unit","epoch":8,"count":8,"seconds":0.03,` +
 				`"source":"xgboost","values":{"valid_auc":0.75}}`}}, false,

@@ -208,7 +208,7 @@ func runTraining(t *testing.T, python, script string, epochs uint32) map[string]
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	text, err := output.New(output.FormatAuto, "")
+	text, err := output.New("")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +227,7 @@ func runTraining(t *testing.T, python, script string, epochs uint32) map[string]
 	printed = append(printed, text.Close(time.Now(), true)...)
 
 	read := map[string]string{
-		"client":       cellsOf(client.epochs(output.NewJSON()), "reported", "–", "–"),
+		"client":       cellsOf(client.epochs(output.NewChannel()), "reported", "–", "–"),
 		"metrics file": cellsOf(logged(t, work), "by its rows", "–", "–"),
 		"output":       cellsOf(printed, "by arrival", "–", "–"),
 	}
@@ -271,8 +271,8 @@ func logged(t *testing.T, dir string) []output.EpochReport {
 		case strings.Contains(name, "tfevents"):
 			board.Write(path, data)
 		case name == "log.csv" || name == "metrics.csv":
-			p := output.NewLog(nil)
-			reports = append(p.Write(0, data, time.Now()), p.Close(time.Now(), true)...)
+			g := output.NewLog(nil)
+			reports = append(g.Write(data, time.Now()), g.Close(time.Now())...)
 		}
 		return nil
 	})
@@ -308,7 +308,7 @@ func readCaptured(t *testing.T) []row {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := output.New(output.FormatAuto, "")
+		p, err := output.New("")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,19 +2,20 @@
 //
 // # Use
 //
-// New returns a Parser for one of the Formats. SetEpochs sets the number of requested epochs. Write
-// takes the bytes of standard output or standard error as they arrive, and returns a report for each
-// epoch that they complete. Close returns the epochs that the end of the output completes.
+// New returns a Parser. SetEpochs sets the number of requested epochs. Write takes the bytes of standard
+// output or standard error as they arrive, and returns a report for each epoch that they complete. Close
+// returns the epochs that the end of the output completes.
 //
-// # Formats
-//
-// FormatJSON reads a JSON object per epoch:
+// A Parser reads the user's regular expression with named groups, if there is one (see PatternExample).
+// Without one it reads lines of Courier's own format, which have no other fields than these (only epoch is
+// required), and any other output by its structure:
 //
 //	{"epoch":1,"seconds":2.5,"loss":0.31,"accuracy":0.97,"validation_samples":597}
 //
-// Only epoch is required. FormatPattern reads lines by a regular expression with named groups (see
-// PatternExample). FormatAuto reads JSON objects with these fields alone, and any other output by its
-// structure. It knows words and forms of numbers, but no programs:
+// A Log reads the files of loggers, TensorBoard reads its event files, and Values reads what the
+// instrumentation measures. All use the same vocabulary.
+//
+// The structure is read with words and forms of numbers, but without knowledge of programs:
 //
 //	lines.go       bytes to lines; each drawing of a progress bar is one
 //	scan.go        a line to fields: a number with the meaning of the words before it
@@ -30,8 +31,7 @@
 //	suggest.go     the line and the pattern that are shown if nothing was recognized
 //
 // A value that is absent costs little, and a false one much. What is not in the vocabulary is not
-// recorded, and nothing is reported before the behaviour of a counter has confirmed it. NewLog and
-// TensorBoard read files of loggers with the same vocabulary.
+// recorded, and nothing is reported before the behaviour of a counter has confirmed it.
 //
 // A report has only what the output contains: a missing number is zero or nil, and a number
 // outside its valid range is treated as missing. Timestamps in the output are never used.

@@ -11,7 +11,7 @@ import (
 
 // read returns the epochs of a text as "number loss accuracy", with a line each second.
 func read(requested int, text string, succeeded bool) []string {
-	p, err := New(FormatAuto, "")
+	p, err := New("")
 	if err != nil {
 		panic(err)
 	}

@@ -115,7 +115,7 @@ func replay(t *testing.T, text []byte, want truth, isTold bool) []EpochReport {
 		epochs := max(4, len(want.Epochs))
 		length = 0.15 * float64(max(epochs, min(2*epochs+8, bytes.Count(text, []byte("\n")))))
 	}
-	p, err := New(FormatAuto, "")
+	p, err := New("")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -58,11 +58,11 @@ func TestNewLog_ReadsTablesAndJSON(t *testing.T) {
 		{"JSON lines", `{"epoch":1,"val_acc":0.5}` + "\n" + `{"epoch":2,"val_acc":0.6}` + "\n",
 			[]string{"1 0 - 0.5", "2 0 - 0.6"}},
 		{"no epochs", "step,loss\n1,0.5\n2,0.4\n", nil},
-		{"bad rows", "epoch,loss\nx,1\n-1,1\n1e9,1\n\"\n1\n2,nan\n", []string{"1 0 - -", "2 0 - -"}},
+		{"bad rows", "epoch,loss\nx,1\n-1,1\n1e9,1\n\"\n1\n2,nan\n", []string{"2 0 - -"}},
 	} {
-		p := NewLog(nil)
-		reports := p.Write(0, []byte(c.text), noon)
-		if diff := cmp.Diff(c.want, format(append(reports, p.Close(noon, true)...))); diff != "" {
+		g := NewLog(nil)
+		reports := g.Write([]byte(c.text), noon)
+		if diff := cmp.Diff(c.want, format(append(reports, g.Close(noon)...))); diff != "" {
 			t.Errorf("%s: reports (-want +got):\n%s", c.name, diff)
 		}
 	}
@@ -154,8 +154,8 @@ func FuzzLog(f *testing.F) {
 	f.Add("epoch,step,loss,val_acc\n0,1,2,0.5\n1,2,,0.6\n")
 	f.Add("loss;epoch\n\"a\n0;1\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		p := NewLog(nil)
-		reports := append(p.Write(0, []byte(text), noon), p.Close(noon, true)...)
+		g := NewLog(nil)
+		reports := append(g.Write([]byte(text), noon), g.Close(noon)...)
 		for _, r := range reports {
 			if r.Accuracy != nil && !(*r.Accuracy >= 0 && *r.Accuracy <= 1) {
 				t.Fatalf("report %+v, want an accuracy of 0 to 1", r)

@@ -22,7 +22,7 @@ func TestParser_OutOfMemory(t *testing.T) {
 		"max_memory_allocated 2.1 GB":                                                                         false,
 		"Killed":                                                                                              false,
 	} {
-		p, err := New(FormatAuto, "")
+		p, err := New("")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,9 +1,10 @@
 package output
 
 import (
+	"maps"
 	"math"
+	"slices"
 	"strings"
-	"time"
 	"unicode"
 
 	"courier/schemas"
@@ -38,39 +39,43 @@ func labelWords(label string) string {
 	return strings.TrimSpace(b.String())
 }
 
-// fileMetrics reads the metrics of epochs from the names and values in the file of a logger.
+// fileMetrics reads the metrics of epochs from names and values, as loggers and the instrumentation give
+// them.
 type fileMetrics struct {
 	chooser
 	own   map[uint64]*word // words that the user added to the vocabulary
 	times epochTimes
-
-	isTrainingLoss bool // a loss on held-out data is none of the epoch
 }
 
 func newFileMetrics(kinds MetricKinds) fileMetrics {
 	return fileMetrics{chooser: chooser{percent: map[uint64]bool{}}, own: kinds.words()}
 }
 
-// add adds a value to the epoch b, and reports whether it is a result on held-out data.
-func (m *fileMetrics) add(b *block, n name, label string, v float64) (isHeldOut bool) {
-	n.start, n.end = 0, len(label)
-	f := field{name: n, value: v}
-	isTime := n.kind == kindTime
-	if math.IsNaN(v) || math.IsInf(v, 0) || !isReading(&f) || n.flags&(flagTotal|flagSetting) != 0 ||
-		isTime && (n.scope >= scopeTest || validSeconds(v) == 0) {
+// add adds a value to the epoch b, and reports whether it is a result on held-out data. The name of the
+// field refers to text.
+func (m *fileMetrics) add(b *block, f *field, text []byte) (isHeldOut bool) {
+	n, isTime := &f.name, f.name.kind == kindTime
+	if math.IsNaN(f.value) || math.IsInf(f.value, 0) || !isReading(f) ||
+		n.flags&(flagTotal|flagSetting) != 0 ||
+		isTime && (n.scope >= scopeTest || validSeconds(f.value) == 0) {
 		return false
 	}
-	m.notePercent(&f)
-	b.set(&f, n.scope, ofEpoch, []byte(label))
-	return isResult(&f) && n.scope >= scopeTest
+	m.notePercent(f)
+	b.set(f, n.scope, ofEpoch, text)
+	return isResult(f) && n.scope >= scopeTest
 }
 
-// report returns the report of an epoch.
-func (m *fileMetrics) report(epoch uint32, b *block, at time.Time) EpochReport {
+// addNamed adds a value with a label.
+func (m *fileMetrics) addNamed(b *block, n name, label string, v float64) (isHeldOut bool) {
+	n.start, n.end = 0, len(label)
+	return m.add(b, &field{name: n, value: v}, []byte(label))
+}
+
+// report completes the report of an epoch.
+func (m *fileMetrics) report(e EpochReport, b *block) EpochReport {
 	m.noteUnnamed(b)
-	e := EpochReport{Epoch: epoch, At: at}
 	c := m.choose(b)
-	if m.isTrainingLoss && c.loss != nil && c.loss.scope >= scopeTest {
+	if c.loss != nil && c.loss.scope >= scopeTest { // that of the training is elsewhere
 		c.loss, m.lossName = nil, 0
 	}
 	c.set(&e)
@@ -82,6 +87,24 @@ func (m *fileMetrics) report(epoch uint32, b *block, at time.Time) EpochReport {
 		}
 	}
 	e.Seconds = m.times.duration(seconds, isEpochTime)
+	return e
+}
+
+// Values reads epochs whose values are given by name.
+type Values struct{ metrics fileMetrics }
+
+// NewValues returns a reader of values.
+func NewValues(kinds MetricKinds) *Values { return &Values{newFileMetrics(kinds)} }
+
+// Report adds to the report of an epoch what the values say.
+func (v *Values) Report(e EpochReport, values map[string]float64) EpochReport {
+	b := newBlock()
+	for _, label := range slices.Sorted(maps.Keys(values)) {
+		v.metrics.addNamed(b, nameOf([]byte(label), nil, v.metrics.own), label, values[label])
+	}
+	seconds := e.Seconds
+	e = v.metrics.report(e, b)
+	e.Seconds = seconds
 	return e
 }
 

@@ -1,24 +1,11 @@
 package output
 
 import (
-	"fmt"
 	"math"
-	"slices"
-	"strings"
 	"time"
 
 	"courier/schemas"
 )
-
-// Formats of a job's output.
-const (
-	FormatAuto    = "auto"    // any output, by its structure
-	FormatJSON    = "json"    // a JSON object or a dictionary of Python per epoch
-	FormatPattern = "pattern" // the user's own regular expression
-)
-
-// Formats lists every format.
-func Formats() []string { return []string{FormatAuto, FormatJSON, FormatPattern} }
 
 // EpochReport is what a job's output contains about one epoch.
 type EpochReport struct {
@@ -38,21 +25,13 @@ type EpochReport struct {
 	Phases schemas.Phases // measured inside the training
 }
 
-// lineFormat parses one format. It is given every line in order, and returns the epochs that a line
-// completes: usually none, otherwise one.
-type lineFormat interface {
-	Line(line []byte, at time.Time) []EpochReport
-}
-
 // Parser turns the bytes that a job prints into reports.
 type Parser struct {
-	fresh      func() []lineFormat
-	formats    []lineFormat // after the first report, only the format that reported it
-	isKnown    bool         // a format has reported an epoch
-	recogniser *recogniser  // reads what no format reported; nil: the format is known
+	pattern    *pattern    // the user's; nil: the recogniser reads
+	own        *Log        // of lines of Courier's own format
+	recogniser *recogniser // nil: the lines have a known form
 	rounds     rounds
 	streams    [2]splitter   // standard output and standard error
-	drawn      []EpochReport // of the last drawing of a progress bar, which may be drawn again
 	reports    []EpochReport // of the current call
 	at         time.Time     // arrival of the current bytes
 	count      int           // lines read, without the drawings of progress bars
@@ -61,44 +40,17 @@ type Parser struct {
 	noMemoryAt int           // its number
 }
 
-// New returns a parser of a format. An expression without a format implies FormatPattern. Errors
-// name the flag of the command line that is wrong.
-func New(format, expression string) (*Parser, error) {
-	if expression != "" && (format == "" || format == FormatAuto) {
-		format = FormatPattern
-	}
-	if expression != "" && format != FormatPattern {
-		return nil, fmt.Errorf("--epoch-pattern requires --format %s, not %s", FormatPattern, format)
-	}
-
-	switch format {
-	case FormatAuto, "":
-		p := newJSON(true)
+// New returns a parser of any output, or of lines that a regular expression describes, if it is not
+// empty. Errors name the flag of the command line that is wrong.
+func New(expression string) (*Parser, error) {
+	p := &Parser{own: NewChannel(), rounds: rounds{least: minBlock}}
+	if expression == "" {
 		p.recogniser = newRecogniser(0)
 		return p, nil
-	case FormatJSON:
-		return NewJSON(), nil
-	case FormatPattern:
-		read, err := newPattern(expression)
-		if err != nil {
-			return nil, err
-		}
-		return newParser(func() []lineFormat { return []lineFormat{read} }), nil
 	}
-	return nil, fmt.Errorf("invalid --format %q: want %s", format, strings.Join(Formats(), ", "))
-}
-
-// newParser returns a parser of formats that fresh returns, before any of them has read anything.
-func newParser(fresh func() []lineFormat) *Parser {
-	return &Parser{fresh: fresh, formats: fresh(), rounds: rounds{least: minBlock}}
-}
-
-// NewJSON returns a parser of FormatJSON.
-func NewJSON() *Parser { return newJSON(false) }
-
-func newJSON(isOwn bool) *Parser {
-	known := newFileMetrics(nil) // what was learnt of percentages is kept
-	return newParser(func() []lineFormat { return []lineFormat{newJSONLines(known, isOwn)} })
+	var err error
+	p.pattern, err = newPattern(expression)
+	return p, err
 }
 
 // SetEpochs sets the number of epochs that the user asked for. It must be called before Write.
@@ -111,8 +63,11 @@ func (p *Parser) SetEpochs(n uint32) {
 // Restart returns a parser of the same format for a command that was restarted. The command may
 // count epochs and time from zero, and an unfinished line is discarded.
 func (p *Parser) Restart() *Parser {
-	next := newParser(p.fresh)
-	next.count, next.last = p.count, p.last
+	next := &Parser{own: NewChannel(), rounds: rounds{least: p.rounds.least}, count: p.count, last: p.last}
+	next.own.chooser = p.own.chooser // what was learnt of percentages is kept
+	if p.pattern != nil {
+		next.pattern = &pattern{expression: p.pattern.expression}
+	}
 	if p.recogniser != nil {
 		next.recogniser = p.recogniser.restart()
 	}
@@ -134,12 +89,8 @@ func (p *Parser) Close(at time.Time, succeeded bool) []EpochReport {
 	for i := range p.streams {
 		p.streams[i].end(p.line, true)
 	}
-	p.reports = append(p.reports, p.drawn...)
-	p.drawn = nil
-	for _, f := range p.formats {
-		if table, ok := f.(*csvLog); ok {
-			p.reports = append(p.reports, table.end()...)
-		}
+	if p.pattern != nil {
+		p.reports = append(p.reports, p.pattern.line(nil, true, at)...)
 	}
 	if p.recogniser != nil {
 		p.reports = append(p.reports, p.rounds.add(p.recogniser.finish(at, succeeded), p.recogniser)...)
@@ -156,56 +107,34 @@ func (p *Parser) reported() []EpochReport {
 	return p.reports
 }
 
-// use drops all formats but one.
-func (p *Parser) use(f lineFormat) { p.formats, p.recogniser, p.isKnown = []lineFormat{f}, nil, true }
-
 // line takes a line, or a drawing of a line that may be drawn again.
 func (p *Parser) line(line []byte, isFinal bool) {
-	if isFinal {
-		p.count++
+	p.count += boolInt(isFinal)
+	if len(line) > 0 {
+		p.last = append(p.last[:0], line[:min(len(line), maxExcerptBytes+1)]...)
 	}
-	if len(line) == 0 {
-		p.settle(isFinal)
-		return
-	}
-	p.last = append(p.last[:0], line[:min(len(line), maxExcerptBytes+1)]...)
 	if isOutOfMemory(line) {
 		p.noMemory, p.noMemoryAt = append(p.noMemory[:0], p.last...), p.count
 	}
-	for _, f := range p.formats {
-		if found := f.Line(line, p.at); len(found) > 0 {
-			p.use(f)
-			p.take(found, isFinal)
-			return
+	switch {
+	case p.pattern != nil:
+		p.reports = append(p.reports, p.pattern.line(line, isFinal, p.at)...)
+	case len(line) == 0:
+	case line[0] == '{' && ownLine.Match(line):
+		found := p.own.line(line, p.at)
+		p.reports = append(p.reports, found...)
+		if len(found) > 0 {
+			p.recogniser = nil
 		}
-	}
-	p.settle(isFinal)
-	if p.recogniser != nil {
+	case p.recogniser != nil:
 		found := p.recogniser.line(line, p.at)
 		p.reports = append(p.reports, p.rounds.add(found, p.recogniser)...)
 	}
 }
 
-// take adds the reports of a line. A drawing waits for the next one, which may be of the same epoch.
-func (p *Parser) take(found []EpochReport, isFinal bool) {
-	if len(p.drawn) > 0 && p.drawn[0].Epoch != found[0].Epoch {
-		p.reports = append(p.reports, p.drawn...)
-	}
-	p.drawn = slices.Clone(found)
-	p.settle(isFinal)
-}
-
-// settle adds the reports of the last drawing if its line is complete.
-func (p *Parser) settle(isFinal bool) {
-	if isFinal && len(p.drawn) > 0 {
-		p.reports = append(p.reports, p.drawn...)
-		p.drawn = nil
-	}
-}
-
 // Recognized reports whether the output contained a line of a known format, or a counter of epochs.
 func (p *Parser) Recognized() bool {
-	return p.isKnown || p.recogniser != nil && p.recogniser.recognized()
+	return p.own.isSeen || p.recogniser != nil && p.recogniser.recognized()
 }
 
 // Exceeded reports whether the output counted more epochs than SetEpochs set.
@@ -227,7 +156,7 @@ func (p *Parser) Lines() int { return p.count }
 func (p *Parser) LastLine() string { return excerpt(p.last) }
 
 // Suggest returns the line of the output that most resembles an epoch, and a pattern for
-// FormatPattern that reads it and others of the last lines. The pattern is empty if there is none,
+// New that reads it and others of the last lines. The pattern is empty if there is none,
 // and the line is then the last one.
 func (p *Parser) Suggest() (line, pattern string) {
 	if p.recogniser != nil {

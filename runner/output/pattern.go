@@ -13,7 +13,7 @@ import (
 	"courier/schemas"
 )
 
-// PatternExample is an example of a regular expression for FormatPattern, for messages to users.
+// PatternExample is an example of a regular expression for --epoch-pattern, for messages to users.
 const PatternExample = `(?P<epoch>\d+).*acc=(?P<accuracy>[\d.e+-]+)`
 
 // maxPatternBytes is the maximum length of a regular expression.
@@ -23,14 +23,13 @@ const maxPatternBytes = 4 << 10
 var groupNames = []string{"epoch", "seconds", "loss", "accuracy", "batch_size", "cpus"}
 
 // pattern reads lines by the user's own regular expression.
-type pattern struct{ expression *regexp.Regexp }
+type pattern struct {
+	expression *regexp.Regexp
+	drawn      []EpochReport // of the last drawing of a progress bar, which may be drawn again
+}
 
 // newPattern compiles the user's expression. Errors name the flag and show what is valid.
 func newPattern(text string) (*pattern, error) {
-	if text == "" {
-		return nil, fmt.Errorf(
-			"--format %s requires --epoch-pattern, for example '%s'", FormatPattern, PatternExample)
-	}
 	if len(text) > maxPatternBytes {
 		return nil, fmt.Errorf("invalid --epoch-pattern: %d bytes are more than %d", len(text), maxPatternBytes)
 	}
@@ -49,11 +48,25 @@ func newPattern(text string) (*pattern, error) {
 				text, name, strings.Join(groupNames, ", "))
 		}
 	}
-	return &pattern{expression}, nil
+	return &pattern{expression: expression}, nil
 }
 
-// Line implements lineFormat.
-func (p *pattern) Line(line []byte, at time.Time) []EpochReport {
+// line returns the epochs that a line completes. A drawing of a line waits for the next one, which may be of
+// the same epoch.
+func (p *pattern) line(line []byte, isFinal bool, at time.Time) (complete []EpochReport) {
+	found := p.match(line, at)
+	if len(found) > 0 && len(p.drawn) > 0 && p.drawn[0].Epoch == found[0].Epoch {
+		p.drawn = nil
+	}
+	p.drawn = append(p.drawn, found...)
+	if ready := len(p.drawn) - boolInt(!isFinal); ready > 0 {
+		complete, p.drawn = p.drawn[:ready], p.drawn[ready:]
+	}
+	return complete
+}
+
+// match returns the epoch of a line, if there is one.
+func (p *pattern) match(line []byte, at time.Time) []EpochReport {
 	match := p.expression.FindSubmatchIndex(line)
 	if match == nil {
 		return nil

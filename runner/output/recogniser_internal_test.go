@@ -15,7 +15,7 @@ import (
 // newParserFor returns a parser of any output for a number of requested epochs.
 func newParserFor(t testing.TB, epochs int) *Parser {
 	t.Helper()
-	p, err := New(FormatAuto, "")
+	p, err := New("")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,7 @@ type table struct {
 	separator byte   // ' ' stands for any number of blanks
 	cells     [][]byte
 	scopes    []scope // of the columns of a table whose rows have names
+	isFile    bool    // of a logger: two columns suffice, and cells may have any text
 }
 
 // read replaces the fields of a line that is a row of the table. It reports whether the line belongs
@@ -117,7 +118,7 @@ func (t *table) row(s *scanner) bool {
 			rowScope = nameOf(t.cells[i], nil, s.own).scope
 		}
 	}
-	if len(fields) == 0 || texts > 1 {
+	if len(fields) == 0 || texts > 1 && !t.isFile {
 		return false
 	}
 	s.fields = append(s.fields[:0], fields...)
@@ -148,16 +149,20 @@ func cell(s *scanner, text []byte) (field, bool) {
 // isHead reports whether the line names columns, and keeps the names. One column must count epochs
 // or rounds, or two must be metrics.
 func (t *table) isHead(s *scanner) bool {
-	if s.words < minColumns || s.known == 0 || hasNumbers(s) {
+	least := minColumns
+	if t.isFile {
+		least = 2
+	}
+	if s.words < least || s.known == 0 || hasNumbers(s) {
 		return false
 	}
 	text := s.text
 	if i := bytes.Index(text, []byte("%|")); i >= 0 { // a bar behind the names
 		text = bytes.TrimRight(text[:i], " 0123456789")
 	}
-	separator := separatorOf(text)
+	separator := separatorOf(text, least)
 	t.cells = split(text, separator)
-	if len(t.cells) < minColumns || len(t.cells) > maxColumns {
+	if len(t.cells) < least || len(t.cells) > maxColumns {
 		return false
 	}
 	counters, metrics, column := 0, 0, -1
@@ -174,11 +179,14 @@ func (t *table) isHead(s *scanner) bool {
 			metrics++
 		case n.counter >= countsRounds:
 			counters++
-			column = len(names) - 1
 			n.flags &^= flagConfig
+			if column < 0 || n.counter > names[column].counter {
+				column = len(names) - 1
+			}
 		}
 	}
-	if counters != 1 && metrics < 2 || metrics == 0 && counters == 0 {
+	isOfEpochs := t.isFile && column >= 0 && names[column].counter == countsEpochs
+	if counters != 1 && metrics < 2 && !isOfEpochs {
 		return false
 	}
 	if separator == '2' {
@@ -221,9 +229,10 @@ func nameOf(text []byte, head *[]byte, own map[uint64]*word) name {
 	return s.name
 }
 
-func separatorOf(text []byte) byte {
+// separatorOf returns the separator of the cells of a head with a least number of columns.
+func separatorOf(text []byte, least int) byte {
 	for _, c := range []byte{',', '\t', ';', '|'} {
-		if bytes.Count(text, []byte{c}) >= minColumns-1 {
+		if bytes.Count(text, []byte{c}) >= least-1 {
 			return c
 		}
 	}

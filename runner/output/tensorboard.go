@@ -84,8 +84,8 @@ func (b *TensorBoard) end() {
 		e.loss = v // Keras writes it in another file
 	}
 	b.steps++
-	r := b.report(b.steps, e.block, e.at)
-	r.Loss, r.ReportedAt = e.loss, e.at
+	r := b.report(EpochReport{Epoch: b.steps, At: e.at, ReportedAt: e.at}, e.block)
+	r.Loss = e.loss
 	b.complete = append(b.complete, r)
 }
 
@@ -125,7 +125,7 @@ func (b *TensorBoard) scalar(f *eventFile, s scalar) {
 		}
 		b.current = &boardEpoch{block: newBlock(), step: s.step, at: s.at, loss: b.loss}
 	}
-	b.add(b.current.block, n, name, s.value)
+	b.addNamed(b.current.block, n, name, s.value)
 }
 
 // scalar is a value of an event file.

@@ -27,7 +27,7 @@ func TestParser_ReadsCapturedOutput(t *testing.T) {
 		for _, line := range whole {
 			fmt.Fprintln(&all, "\t"+line)
 		}
-		if diff := cmp.Diff(parse(t, FormatAuto, "", string(text)), parseBytes(t, string(text))); diff != "" {
+		if diff := cmp.Diff(parse(t, "", string(text)), parseBytes(t, string(text))); diff != "" {
 			t.Errorf("%s: the reports depend on the pieces that arrive (-whole +bytes):\n%s", file, diff)
 		}
 	}
@@ -58,11 +58,10 @@ func TestParser_SuggestsPatternsForCapturedOutput(t *testing.T) {
 		if err != nil {
 			t.Skip("there is no ../shared/data/framework-output")
 		}
-		p := newParser(func() []lineFormat { return nil })
-		p.recogniser = newRecogniser(0)
+		p := newParserFor(t, 0)
 		p.Write(0, text, noon)
 		line, pattern := p.Suggest()
-		if got := parse(t, FormatPattern, pattern, string(text)); len(got) != epochs {
+		if got := parse(t, pattern, string(text)); len(got) != epochs {
 			t.Errorf("%s: %q of %q finds %d epochs, want %d", file, pattern, line, len(got), epochs)
 		}
 	}
@@ -71,7 +70,7 @@ func TestParser_SuggestsPatternsForCapturedOutput(t *testing.T) {
 // parseBytes parses an output that arrives byte by byte.
 func parseBytes(t *testing.T, text string) []string {
 	t.Helper()
-	p, err := New(FormatAuto, "")
+	p, err := New("")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +103,7 @@ func TestParser_ReportsThePrintedMetric(t *testing.T) {
 		{"Hugging Face", `{'eval_loss': 0.5, 'eval_wer': 0.25, 'eval_runtime': 1, 'epoch': 1.0}`, 0.75,
 			Metric{"eval wer", 0.25}},
 	} {
-		p, err := New(FormatAuto, "")
+		p, err := New("")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -139,8 +138,7 @@ func TestParser_SuggestsAPattern(t *testing.T) {
 			[]string{"1 0 0.1 0.91", "2 0 0.09 0.93"},
 		},
 	} {
-		p := newParser(func() []lineFormat { return nil })
-		p.recogniser = newRecogniser(0)
+		p := newParserFor(t, 0)
 		p.Write(0, []byte(test.text), noon)
 		_, pattern := p.Suggest()
 		if pattern == "" {
@@ -149,7 +147,7 @@ func TestParser_SuggestsAPattern(t *testing.T) {
 			}
 			continue
 		}
-		if diff := cmp.Diff(test.want, parse(t, FormatPattern, pattern, test.text)); diff != "" {
+		if diff := cmp.Diff(test.want, parse(t, pattern, test.text)); diff != "" {
 			t.Errorf("reports by %q (-want +got):\n%s", pattern, diff)
 		}
 	}
@@ -168,7 +166,7 @@ func TestParser_IgnoresOtherText(t *testing.T) {
 		"PASS test_epoch (0.01s)\naccuracy 0.99\n",
 		"Epoch 1\n",
 	} {
-		if got := parse(t, FormatAuto, "", text); len(got) > 0 {
+		if got := parse(t, "", text); len(got) > 0 {
 			t.Errorf("reports of %q = %v, want none", text, got)
 		}
 	}

@@ -18,7 +18,6 @@ import (
 	"courier/bus"
 	"courier/collector"
 	"courier/runner"
-	"courier/runner/output"
 	"courier/schemas"
 	"courier/services/local"
 
@@ -142,7 +141,7 @@ func (q *trainingQueue) run(
 			JobID: id, Model: "digits-mlp", CPUs: cpus, Elastic: len(cpus) > 1, Epochs: epochs,
 			BatchSizes: []int{batch}, SLO: schemas.Duration(slo),
 		},
-		NoPTY: true, Format: output.FormatJSON, SpoolDir: filepath.Join(q.dir, "spool-"+id),
+		NoPTY: true, SpoolDir: filepath.Join(q.dir, "spool-"+id),
 		Command: []string{
 			program(q.b), "workload", "digits", "--batch-size", "{batch}", "--cpus", "{cpus}",
 			"--epochs", "{epochs}", "--augment", "40",

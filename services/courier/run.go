@@ -51,7 +51,6 @@ func (c *runCommand) Run(w *environment) error {
 		Node:           node,
 		Command:        command,
 		EpochPattern:   c.EpochPattern,
-		Format:         c.Format,
 		MetricsFile:    c.MetricsFile,
 		Metrics:        c.Metric,
 		NoInstrument:   !c.Instrument,

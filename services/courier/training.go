@@ -10,7 +10,6 @@ import (
 // outputFormatFlags describe the output of a training command.
 type outputFormatFlags struct {
 	EpochPattern string            `group:"training" help:"Regular expression that matches an epoch in a line of output, with the group epoch, and optionally seconds, loss, accuracy, batch_size and cpus." env:"COURIER_EPOCH_PATTERN"`
-	Format       string            `group:"training" help:"Format of the output of the command (auto, json, pattern); bigdl and text are read as auto." default:"auto" enum:"auto,bigdl,json,text,pattern" env:"COURIER_FORMAT"`
 	MetricsFile  string            `group:"training" help:"File, directory or pattern of files in which the logger of the command writes its epochs: CSV with a column epoch, JSON lines, or TensorBoard. The output is not read then. In courier tune, with {dir} or {trial}." env:"COURIER_METRICS_FILE"`
 	Metric       map[string]string `group:"training" help:"What a metric measures whose name is not known: accuracy, error (1 - accuracy) or loss, such as fid=loss." placeholder:"NAME=KIND" env:"COURIER_METRIC"`
 }
@@ -26,7 +25,6 @@ func (f outputFormatFlags) job(w *environment) (runner.Options, error) {
 		Observer:     collector.NewObserver(w.log),
 		Node:         node,
 		EpochPattern: f.EpochPattern,
-		Format:       f.Format,
 		MetricsFile:  f.MetricsFile,
 		Metrics:      f.Metric,
 	}

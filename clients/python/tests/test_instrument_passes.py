@@ -9,7 +9,6 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "src"))
 
-from courier_instrument._names import pick  # noqa: E402
 from courier_instrument._passes import Loader, Tracker  # noqa: E402
 
 
@@ -330,16 +329,6 @@ class PositionTest(unittest.TestCase):
             s.evaluate(v)
         s.finish()
         self.assertEqual([u.ended for u in s.units][1::2], ends)
-
-
-class PickTest(unittest.TestCase):
-    def test_pick(self):
-        for values, loss, others in (
-            ([("train/acc", 0.9), ("val/acc", 0.8), ("train/acc", 0.95)], None, {"val/acc": 0.8}),
-            ([("loss", 1.5), ("val_loss", 2.0), ("train_loss", 3.0)], 1.5, {"val_loss": 2.0}),
-            ([("Loss/train", 1.5)], 1.5, None),
-        ):
-            self.assertEqual(pick(values), {"loss": loss, "values": others})
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ HOOKS = {
     "lightning.pytorch.trainer.call": "_frameworks:lightning",
     "pytorch_lightning.trainer.call": "_frameworks:lightning",
     "transformers.trainer_callback": "_frameworks:huggingface",
-    "xgboost.training": "_frameworks:xgboost",
+    "xgboost.callback": "_frameworks:xgboost",
     "lightgbm.engine": "_frameworks:lightgbm",
     "catboost.core": "_frameworks:catboost",
     "sklearn.neural_network._multilayer_perceptron": "_frameworks:perceptron",

@@ -3,8 +3,9 @@
 import sys
 
 from ._guard import observe, quietly
-from ._names import HELD_OUT, TRAINING, words_of
 from ._session import Fit, clock, session
+
+TELLING = "val", "eval", "test", "dev", "hold", "train", "learn"  # parts of names of data sets
 
 
 def _by_name(reactions):
@@ -35,7 +36,7 @@ def keras_callbacks(module):
     def epoch_ended(call):  # before the callbacks of the script, which may take long or stop the training
         fit = session().current()
         # A metric without a prefix is of the training.
-        values = {k if k == "loss" or words_of(k)[0] in HELD_OUT else "train_" + k: v
+        values = {k if k == "loss" or k.startswith("val_") else "train_" + k: v
                   for k, v in dict(call.get(2, "logs") or {}).items()}
         fit.unit(call.get(1, "epoch") + 1, values, batches=fit.steps, steps=fit.steps)
 
@@ -133,14 +134,9 @@ def _observe_rounds(owner, name, add):
     observe(owner, name, before=before, always=always)
 
 
-def _add(call, *callbacks):
-    call.kwargs["callbacks"] = list(call.kwargs.get("callbacks") or []) + list(callbacks)
-    return True
-
-
 @quietly
-def _begin_rounds(source, total):
-    Fit(source, total, "round")
+def _begin_rounds(source):
+    Fit(source, unit="round")
 
 
 @quietly
@@ -152,7 +148,7 @@ def _round(number, results):
     values = {}
     for name, metric, value in results:
         is_last = name == results[-1][0] != results[0][0]
-        if (HELD_OUT | TRAINING).isdisjoint(words_of(name)):
+        if not any(part in name.lower() for part in TELLING):
             name = "valid" if is_last else "train"
         values["%s_%s" % (name, metric)] = value
     session().current().unit(number, values)
@@ -165,24 +161,15 @@ def _results(sets):
             yield name, metric, values[-1][0] if isinstance(values[-1], tuple) else values[-1]
 
 
-def xgboost(module):  # the wrappers for scikit-learn call train, too
-    class Observer(sys.modules["xgboost.callback"].TrainingCallback):
-        def __init__(self, total):
-            super().__init__()
-            self.total, self.done = total, 0
+def xgboost(module):  # its train and cv, and the wrappers for scikit-learn, have a container of callbacks
+    def round_ended(call):
+        own, fit = call.args[0], session().current()
+        _round(fit.last + 1, _results(own.history))
 
-        def before_training(self, model):
-            _begin_rounds("xgboost", self.total)
-            return model
-
-        def after_iteration(self, model, epoch, evals_log):
-            self.done += 1
-            _round(self.done, _results(evals_log))
-            return False
-
-    for name in ("train", "cv"):
-        _observe_rounds(module, name,
-                        lambda call: _add(call, Observer(call.get(2, "num_boost_round", 10))))
+    owner = module.CallbackContainer
+    observe(owner, "before_training", before=lambda call: _begin_rounds("xgboost"))
+    observe(owner, "after_iteration", after=round_ended)
+    observe(owner, "after_training", before=_end)
 
 
 def lightgbm(module):
@@ -197,11 +184,17 @@ def lightgbm(module):
                 _round(env.iteration + 1 - env.begin_iteration,
                        (r[:3] for r in env.evaluation_result_list or []))
             elif env.iteration == env.begin_iteration:
-                _begin_rounds("lightgbm", env.end_iteration - env.begin_iteration)
+                _begin_rounds("lightgbm")
+
+    def add(call):
+        if len(call.args) > 8:
+            return False  # callbacks were passed by position
+        given = list(call.kwargs.get("callbacks") or [])
+        call.kwargs["callbacks"] = given + [Observer(True), Observer(False)]
+        return True
 
     for name in ("train", "cv"):
-        _observe_rounds(module, name, lambda call: (  # not if callbacks were passed by position
-            len(call.args) <= 8 and _add(call, Observer(True), Observer(False))))
+        _observe_rounds(module, name, add)
 
 
 def catboost(module):
@@ -224,7 +217,7 @@ def catboost(module):
         given = given if isinstance(given, list) else [given] * (given is not None)
         bound.arguments["callbacks"] = given + [Observer()]
         call.args, call.kwargs = bound.args, bound.kwargs
-        _begin_rounds("catboost", own.get_param("iterations") or 1000)
+        _begin_rounds("catboost")
         return True
 
     _observe_rounds(module.CatBoost, "_fit", add)
@@ -262,8 +255,7 @@ def perceptron(module):
 
 def gradient_boosting(module):
     owner = module.BaseGradientBoosting
-    observe(owner, "_fit_stages", always=_end,
-            before=lambda call: _begin_rounds("sklearn", call.args[0].n_estimators))
+    observe(owner, "_fit_stages", before=lambda call: _begin_rounds("sklearn"), always=_end)
     observe(owner, "_fit_stage", after=lambda call: _round(call.get(1, "i") + 1, ()))
 
 

@@ -6,17 +6,19 @@ the channel when there is something to report, so that processes without a train
 
 import atexit
 import collections
+import math
 import os
 import resource
 import sys
 import time
 
-from . import _guard, _names
+from . import _guard
 from ._channel import Channel
 
 BLOCK_SECONDS = 0.2  # rounds, and units shorter than SHORT_SECONDS, are reported in blocks
 SHORT_SECONDS = 0.05
 MAX_VALUES = 1000  # logged values that are kept for the unit in which they were logged
+MAX_NAMES = 200  # of values in a message
 RANKS = "RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "HOROVOD_RANK", "LOCAL_RANK"
 
 clock = time.perf_counter
@@ -42,7 +44,7 @@ class Fit:
         self._began, self.evaluation = clock(), 0.0
 
     def log(self, values):
-        self._values += [(str(k), _names.number_of(v)) for k, v in (values or {}).items()]
+        self._values += [(str(k), number_of(v)) for k, v in (values or {}).items()]
 
     def unit(self, number, values=None, is_held=False, **measured):
         """A unit with the script's number, from 1, has ended, or its end will follow.
@@ -157,7 +159,6 @@ class Session:
         self.send("unit", epoch=number, count=count, seconds=(ended - began) / count,
                   ago=clock() - ended, source=fit.source, unit=fit.unit_name, **fields, **_memory())
 
-
     # Fits
 
     def current(self):
@@ -210,7 +211,7 @@ class Session:
     # What the script logs and saves
 
     def value(self, name, value):
-        number = _names.number_of(value)
+        number = number_of(value)
         if number is not None:
             self._values.append((clock(), str(name), number))
 
@@ -218,10 +219,12 @@ class Session:
         self._saves.append((clock(), clock() - began))
 
     def logged_between(self, begin, end, values=()):
-        """The seconds of checkpoints, and the metrics among other values and the last ones of each name."""
-        logged = {name: value for at, name, value in tuple(self._values) if begin < at <= end}
+        """The seconds of checkpoints, and the last value of each name. Which of them are the loss and the
+        metric is known to the program."""
         saves = sum(seconds for at, seconds in tuple(self._saves) if begin < at <= end)
-        return dict(_names.pick([*values, *logged.items()]), save=saves or None)
+        logged = [(name, value) for at, name, value in tuple(self._values) if begin < at <= end]
+        named = {name[:60]: value for name, value in [*values, *logged] if value is not None}
+        return {"values": dict(list(named.items())[:MAX_NAMES]) or None, "save": saves or None}
 
     @_guard.quietly
     def finish(self):
@@ -236,6 +239,19 @@ class Session:
         if self._has_begun:
             self.send("end")
             self._channel.flush(0.5)
+
+
+def number_of(value):
+    """A finite number, or None. A tensor on a device is not read: that would wait for the device."""
+    device = getattr(value, "device", None)
+    kind = getattr(device, "type", None) or getattr(device, "platform", None) or device
+    if kind not in (None, "cpu") or isinstance(value, (str, bytes)):
+        return None
+    try:
+        number = float(value)
+    except (TypeError, ValueError, RuntimeError):
+        return None
+    return number if math.isfinite(number) else None
 
 
 def _memory():

@@ -30,7 +30,7 @@ class Torch(Tracker):
 
     def __init__(self, owner):
         self._session = owner
-        self._has_steps = self._has_hidden_steps = False
+        self._has_begun = self._has_steps = self._has_hidden_steps = False
         self._cleared, self._cleared_at = 0, None
         self._next_progress = 0.0
         self.open = []
@@ -51,9 +51,13 @@ class Torch(Tracker):
         return self.begin(loader, now, self._loop.read() if is_known else None)
 
     def step(self, optimizer, now, batch_size=None):
-        self._has_steps = True
+        self._has_steps, began = True, self._boundary
         self._batch_size = batch_size or self._batch_size
         super().step(id(optimizer), now, None if self._session.fits else self._loop.read())
+        if self.unit is None and not self._has_begun and not self._session.fits:
+            # A loop over steps. Its epochs, if it has any, are those of the output.
+            self._session.send("loop", ago=now - (began or now))
+        self._has_begun = True
         if now >= self._next_progress and self.unit is not None and self.unit.main is not None:
             self._next_progress = now + PROGRESS_SECONDS
             self._session.send("progress", may_be_lost=True, batches=self.unit.batches,

@@ -1,0 +1,138 @@
+package output
+
+import (
+	"bytes"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"courier/schemas"
+)
+
+// Log reads the epochs of lines that name their values: rows below a head, as CSV loggers write them,
+// JSON objects, and dictionaries of Python. It trusts the field "epoch". An epoch may have several lines,
+// each with a part of its metrics. It ends with the first line that has a metric on held-out data, or
+// else with the next epoch.
+type Log struct {
+	fileMetrics
+	isChannel bool // each line is an epoch
+
+	stream  splitter
+	scanner scanner
+	table   table
+	current *logEpoch
+	last    uint32 // last reported epoch, once isSeen is set
+	isSeen  bool
+}
+
+// logEpoch is an epoch that has not ended.
+type logEpoch struct {
+	*block
+	report EpochReport // its number, its counts and the time of its last line
+}
+
+// NewLog returns a Log of a file.
+func NewLog(kinds MetricKinds) *Log {
+	return &Log{
+		fileMetrics: newFileMetrics(kinds),
+		scanner:     scanner{own: kinds.words()},
+		table:       table{isFile: true},
+	}
+}
+
+// NewChannel returns a Log of the side channel, in which each line is an epoch.
+func NewChannel() *Log {
+	g := NewLog(nil)
+	g.isChannel = true
+	return g
+}
+
+// Write takes the next bytes, and returns the epochs that they complete.
+func (g *Log) Write(data []byte, at time.Time) (reports []EpochReport) {
+	g.stream.add(data, func(line []byte, _ bool) { reports = append(reports, g.line(line, at)...) })
+	return reports
+}
+
+// Close returns the epochs that the end of the file completes.
+func (g *Log) Close(at time.Time) (reports []EpochReport) {
+	g.stream.end(func(line []byte, _ bool) { reports = g.line(line, at) }, true)
+	return append(reports, g.end(at)...)
+}
+
+// line takes a line.
+func (g *Log) line(text []byte, at time.Time) []EpochReport {
+	if begin := bytes.IndexByte(text, '{'); begin >= 0 {
+		if text = text[begin:]; bytes.IndexByte(text, '}') < 0 {
+			return nil // it is incomplete
+		}
+		g.table.names = nil
+	}
+	l := g.scanner.scan(text)
+	isRow := g.table.read(&g.scanner)
+	i := slices.IndexFunc(l.fields, isEpochNumber)
+	if i < 0 || !isRow && text[0] != '{' {
+		return nil
+	}
+	number := uint32(l.fields[i].value)
+	if g.isSeen && (number == g.last || number < g.last && !g.isChannel) {
+		return nil // by another line or rank
+	}
+
+	var reports []EpochReport
+	if g.current != nil && g.current.report.Epoch != number {
+		reports = g.end(at)
+	}
+	if g.current == nil {
+		g.current = &logEpoch{newBlock(), EpochReport{Epoch: number}}
+	}
+	g.current.report.At = at
+	isHeldOut := false
+	for i := range l.fields {
+		isHeldOut = g.field(&l.fields[i], l.text) || isHeldOut
+	}
+	if isHeldOut || g.isChannel {
+		reports = append(reports, g.end(at)...)
+	}
+	return reports
+}
+
+// isEpochNumber reports whether a field is the number of an epoch.
+func isEpochNumber(f field) bool {
+	return f.name.counter == countsEpochs && f.name.kind == kindNone && f.name.flags == 0 &&
+		f.value >= 0 && f.value <= schemas.MaxEpochs && f.value == math.Trunc(f.value)
+}
+
+// field takes a field of the current epoch, and reports whether it is a result on held-out data.
+func (g *Log) field(f *field, text []byte) (isHeldOut bool) {
+	r, label := &g.current.report, strings.ToLower(string(text[f.name.start:f.name.end]))
+	switch label {
+	case "validation_samples":
+		r.ValidationSamples = uint64(validCount(f.value, 1<<31))
+	case "batch_size":
+		r.BatchSize = validCount(f.value, schemas.MaxBatchSize)
+	case "cpus":
+		r.CPUs = validCount(f.value, schemas.MaxCPUs)
+	case "seconds", "duration_seconds", "duration", "time_this_iter_s": // other times may be since the start
+		f.name.counter = countsEpochs
+	}
+	return g.add(g.current.block, f, text)
+}
+
+// end returns the epoch that is known to have ended now, if there is one.
+func (g *Log) end(at time.Time) []EpochReport {
+	e := g.current
+	if e == nil {
+		return nil
+	}
+	g.current, g.last, g.isSeen = nil, e.report.Epoch, true
+	e.report.ReportedAt = at
+	return []EpochReport{g.report(e.report, e.block)}
+}
+
+// ownLine matches a line of Courier's own format: an object that has no other fields. All other objects are
+// recognised by structure, because they may be about a batch or a part of an epoch.
+var ownLine = regexp.MustCompile(
+	`(?i)^\{(?:\s*"(?:epoch|seconds|loss|accuracy|(?:validation_)?samples|batch_size|cpus)"` +
+		`\s*:[^:{]*(?:,|\}$))+$`)
