@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"math"
 	"regexp"
-	"strings"
 )
 
 // number reads the number at i, with its total, unit and mean, and returns where it ends.
@@ -34,9 +33,9 @@ func (s *scanner) number(i int) int {
 		f.value, f.isClock, f.isWhole, f.unit, end = v, true, false, unitTime, after
 		return s.finish(f, begin, end)
 	}
-	if after, ok := s.separated(i, end); ok {
-		f.value, f.isWhole, end = s.withSeparators(i, after), false, after
-		return s.suffix(f, begin, end)
+	if v, after := s.separated(i, end); after > end {
+		f.value, f.isWhole = v, false
+		return s.suffix(f, begin, after)
 	}
 	if end+1 < len(t) && t[end] == '.' && isDigit(t[end+1]) {
 		point := end
@@ -45,7 +44,7 @@ func (s *scanner) number(i int) int {
 			s.breakName()
 			return skipAddress(t, end)
 		}
-		if after, ok := s.separated(i, end); ok && end-point == 4 { // 1.234,5 has another point
+		if _, after := s.separated(i, end); after > end && end-point == 4 { // 1.234,5 has another point
 			s.breakName()
 			return after
 		}
@@ -163,42 +162,42 @@ func (s *scanner) leadOf(begin, end int) byte {
 	return 0
 }
 
-// separated reports whether the number at i goes on with ",234" or ",5" after its first digits, and
-// where it ends. Numbers without a name are cells of a table.
-func (s *scanner) separated(i, end int) (int, bool) {
+// separated returns the value of "1,234.5" or "0,51" at i, whose first digits end at end, and where it
+// ends; the same end if no separator follows. Commas before groups of three digits, behind digits other
+// than 0, separate thousands. Numbers without a name are cells of a table.
+func (s *scanner) separated(i, end int) (float64, int) {
 	t := s.text
 	if s.name.isEmpty() || end+1 >= len(t) || t[end] != ',' || !isDigit(t[end+1]) {
-		return end, false
+		return 0, end
 	}
-	after := skipDigits(t, end+1)
-	groups := after-end-1 == 3 && end-i <= 3
-	for groups && after+3 < len(t) && t[after] == ',' && skipDigits(t, after+1) == after+4 {
-		after += 4
-	}
-	isFollowed := after < len(t) && (t[after] == ',' && after+1 < len(t) && isDigit(t[after+1]))
-	if groups && after+1 < len(t) && t[after] == '.' && isDigit(t[after+1]) {
-		return skipDigits(t, after+1), true
-	}
-	percent := skipBlanks(t, after)
-	isPercent := percent < len(t) && t[percent] == '%'
-	return after, !isFollowed && (groups || end-i == 1 || s.hasColon || isPercent) &&
-		(after >= len(t) || t[after] != '.')
-}
-
-// withSeparators returns the value of "1,234.5" or "0,51". A single group of three digits behind
-// digits other than 0 is of thousands.
-func (s *scanner) withSeparators(i, end int) float64 {
-	groups := strings.Split(string(s.text[i:end]), ",")
-	digits, isThousands := groups[0], s.text[i] != '0'
-	for _, group := range groups[1:] {
-		whole, _, _ := strings.Cut(group, ".")
-		if isThousands = isThousands && len(whole) == 3; !isThousands {
-			digits += "."
+	digits, after := string(t[i:end]), end
+	isThousands := end-i <= 3
+	for groups := 0; after+1 < len(t) && t[after] == ',' && isDigit(t[after+1]); groups++ {
+		next := skipDigits(t, after+1)
+		isThousands = isThousands && next == after+4
+		if groups > 0 && !isThousands {
+			return 0, end // a list
 		}
-		digits += group
+		digits, after = digits+string(t[after+1:next]), next
+	}
+	isFraction := !isThousands || t[i] == '0'
+	if isFraction {
+		percent := skipBlanks(t, after)
+		isPercent := percent < len(t) && t[percent] == '%'
+		if !isThousands && end-i > 1 && !s.hasColon && !isPercent {
+			return 0, end
+		}
+		digits = string(t[i:end]) + "." + digits[end-i:]
+	}
+	if after+1 < len(t) && t[after] == '.' && isDigit(t[after+1]) {
+		if isFraction {
+			return 0, end
+		}
+		next := skipDigits(t, after+1)
+		digits, after = digits+string(t[after:next]), next
 	}
 	v, _ := parseNumber([]byte(digits))
-	return v
+	return v, after
 }
 
 // totalAfter returns N of "/N" or " of N" at i, and where it ends.

@@ -18,8 +18,9 @@ type name struct {
 	counter    counter
 	flags      flag
 	hash       uint64
-	unknown    int // words without an entry
-	start, end int // in the line
+	unknown    int  // words without an entry
+	start, end int  // in the line
+	isApart    bool // the scope is a word of its own, and holds for the names behind it
 }
 
 func (n *name) isEmpty() bool { return n.hash == 0 }
@@ -238,13 +239,18 @@ func (s *scanner) wordEnd(i int) int {
 			hasAt = true
 		case hasAt && (c == '.' || c == ':') && (isDigit(t[i+1]) || t[i+1] == '.'):
 		case (c == '-' || c == '/' || c == '.' || c == '\'') && isLetter(t[i+1]):
-		case c == '-' && isDigit(t[i+1]) && isDigit(t[i-1]):
+		case c == '-' && isDigit(t[i+1]) && isDigit(t[i-1]), isTop(t, i):
 		default:
 			return i
 		}
 		i++
 	}
 	return i
+}
+
+// isTop reports whether the sign at i is that of top-1 or top-5.
+func isTop(t []byte, i int) bool {
+	return t[i] == '-' && i+1 < len(t) && isDigit(t[i+1]) && bytes.HasSuffix(t[:i], []byte("top"))
 }
 
 // parts looks up the parts of text[i:end].
@@ -254,7 +260,7 @@ func (s *scanner) parts(i, end int) {
 	begin := i
 	for j := i; j < end; j++ {
 		c := s.text[j]
-		isSeparator := c == '_' || c == '-' || c == '/' || c == '.' || c == '\'' || c == ':'
+		isSeparator := c == '_' || c == '-' && !isTop(s.text, j) || c == '/' || c == '.' || c == '\'' || c == ':'
 		isHump := j > begin && c >= 'A' && c <= 'Z' && s.text[j-1] >= 'a' && s.text[j-1] <= 'z'
 		if isSeparator || isHump {
 			s.part(begin, j, end)
@@ -335,6 +341,7 @@ func (s *scanner) lookUp(t []byte, isFinal bool) bool {
 		return false
 	}
 	s.name.add(w)
+	s.name.isApart = s.name.isApart || w.scope != scopeNone && !s.isPart
 	s.flags |= w.flags
 	if w.kind != kindNone && w.kind != kindTime || w.counter >= countsRounds {
 		s.known++
@@ -364,8 +371,8 @@ func (n *name) add(w *word) {
 	default:
 		n.kind = w.kind
 	}
-	if w.scope != scopeNone {
-		n.scope = w.scope
+	if w.scope != scopeNone && (n.scope == scopeNone || n.scope >= scopeTest && w.scope >= scopeTest) {
+		n.scope = w.scope // the first one of train/val loss 0.5/0.6
 	}
 	if w.counter != countsNothing {
 		n.counter = w.counter
@@ -382,8 +389,8 @@ func (s *scanner) emit(f field) {
 	}
 	if f.name.scope == scopeNone {
 		f.name.scope = s.line.scope
-	} else if f.total > 0 || f.name.counter == countsEpochs {
-		s.line.scope = f.name.scope // Test: [1/40] loss: 0.1
+	} else if f.total > 0 || f.name.counter == countsEpochs || f.name.isApart {
+		s.line.scope = f.name.scope // Test: [1/40] loss: 0.1, and train loss 0.1 acc 0.9
 	}
 	if f.name.flags&flagScore != 0 && f.name.kind == kindNone && f.name.scope >= scopeTest {
 		f.name.kind = kindAccuracy

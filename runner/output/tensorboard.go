@@ -11,13 +11,12 @@ import (
 )
 
 // TensorBoard reads epochs from the event files of TensorBoard. An epoch ends with each new step of
-// one metric on held-out data, such as "Accuracy/val". If a job writes none, the metrics of Keras
-// count, whose names begin with "epoch_". The times of events are those that the job recorded.
+// one metric on held-out data, such as "Accuracy/val". The times of events are those that the job
+// recorded.
 type TensorBoard struct {
 	fileMetrics
 	files      map[string]*eventFile
 	clock      string // metric whose steps are epochs, with its directory; empty: none was read
-	isTraining bool   // clock is a metric of the training
 	current    *boardEpoch
 	steps      uint32   // complete steps of clock
 	loss       *float64 // last loss of the training
@@ -99,22 +98,20 @@ func (b *TensorBoard) scalar(f *eventFile, s scalar) {
 	if n.kind == kindNone || n.kind == kindTime || strings.Contains(name, "_vs_iterations") {
 		return
 	}
-	isHeldOut := n.scope >= scopeTest
-	if !isHeldOut && n.kind == kindLoss {
+	if n.scope < scopeTest && n.kind == kindLoss {
 		b.loss = validLoss(s.value)
 		if len(b.stepLosses) >= maxStepLosses {
 			clear(b.stepLosses)
 		}
 		b.stepLosses[s.step] = b.loss
 	}
-	if !isHeldOut && !strings.HasPrefix(name, "epoch_") {
+	if n.scope < scopeTest {
 		return
 	}
 
 	clock := f.directory + "/" + name
-	if b.clock == "" || b.isTraining && isHeldOut {
-		b.steps -= uint32(len(b.complete)) // they are counted by the better metric
-		b.clock, b.isTraining, b.current, b.complete = clock, !isHeldOut, nil, nil
+	if b.clock == "" {
+		b.clock = clock
 	}
 	if clock == b.clock && b.current != nil && s.step != b.current.step {
 		b.end()
@@ -242,31 +239,27 @@ func singleOf(bits uint64) float64 { return float64(math.Float32frombits(uint32(
 // their value as a number or as bytes.
 func eachField(data []byte, handle func(id protowire.Number, number uint64, text []byte)) {
 	for len(data) > 0 {
-		id, kind, n := protowire.ConsumeTag(data)
-		if n < 0 {
+		id, kind, begin := protowire.ConsumeTag(data)
+		if begin < 0 {
 			return
 		}
-		data = data[n:]
-		var number uint64
-		var single uint32
-		var text []byte
+		length := protowire.ConsumeFieldValue(id, kind, data[begin:])
+		if length < 0 {
+			return
+		}
+		value := data[begin : begin+length]
+		data = data[begin+length:]
 		switch kind {
 		case protowire.VarintType:
-			number, n = protowire.ConsumeVarint(data)
+			number, _ := protowire.ConsumeVarint(value)
+			handle(id, number, nil)
 		case protowire.Fixed64Type:
-			number, n = protowire.ConsumeFixed64(data)
+			handle(id, binary.LittleEndian.Uint64(value), nil)
 		case protowire.Fixed32Type:
-			single, n = protowire.ConsumeFixed32(data)
-			number = uint64(single)
+			handle(id, uint64(binary.LittleEndian.Uint32(value)), nil)
 		case protowire.BytesType:
-			text, n = protowire.ConsumeBytes(data)
-		default:
-			n = protowire.ConsumeFieldValue(id, kind, data)
+			text, _ := protowire.ConsumeBytes(value)
+			handle(id, 0, text)
 		}
-		if n < 0 {
-			return
-		}
-		data = data[n:]
-		handle(id, number, text)
 	}
 }

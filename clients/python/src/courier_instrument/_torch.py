@@ -216,18 +216,8 @@ def optimizers(module):
         if not _is_traced():
             loop.zero_grad(call.args[0])
 
-    def created(call):
-        for cls in type(call.args[0]).__mro__:
-            if "step" in vars(cls) and cls is not module.Optimizer:
-                observe(cls, "step", after=lambda call: stepped(call.args[0]))
-                break
-
     observe(module.Optimizer, "zero_grad", before=cleared)
-    register = getattr(module, "register_optimizer_step_post_hook", None)
-    if register is not None:
-        register(stepped)
-    else:  # PyTorch 1: the step of each class, as soon as there is an optimizer of it
-        observe(module.Optimizer, "__init__", after=created)
+    module.register_optimizer_step_post_hook(stepped)
 
 
 def _is_traced():
