@@ -144,7 +144,7 @@ func (m *metricsLog) open(path string, before int64) *followedFile {
 	if before > 0 && !isEventFile(path) {
 		if data, err := readAt(path, 0); err == nil {
 			head, _, _ := strings.Cut(string(data), "\n")
-			f.log.Write([]byte(head+"\n"), time.Time{})
+			f.log.Head([]byte(head))
 		}
 	}
 	return f

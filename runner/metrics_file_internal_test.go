@@ -37,6 +37,13 @@ func TestMetricsLog_FollowsFiles(t *testing.T) {
 			want:   [][]string{nil, {"1 0.6"}, nil},
 		},
 		{
+			name:   "JSON appended to an old file",
+			path:   "log.jsonl",
+			before: []write{{"log.jsonl", `{"epoch":1,"loss":1,"accuracy":0.5}` + "\n", false}},
+			polls:  [][]write{{{"log.jsonl", `{"epoch":1,"loss":1,"val_acc":0.6}` + "\n", false}}},
+			want:   [][]string{{"1 0.6"}, nil},
+		},
+		{
 			name:   "an old file is replaced",
 			path:   "log.csv",
 			before: []write{{"log.csv", head + "0,1,0.5\n1,1,0.6\n", false}},

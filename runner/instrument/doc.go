@@ -13,8 +13,8 @@
 // measured numbers and durations count. An epoch of the output that ends during a measured one adds what
 // was not measured, usually the metric. Measured epochs wait for it while the output counts epochs.
 //
-// A process whose steps cannot be seen (JAX) reports only when its loop over epochs began. The first
-// epoch of the output then begins there, and the start-up ends.
+// A process whose steps cannot be seen (JAX), or whose loop is one over steps, reports only when its loop
+// began. The first epoch of the output then begins there, and the start-up ends.
 //
 // Epochs that are only inferred from passes over the data may be wrong, for example if the script makes
 // several passes in each of its epochs. If the output counts fewer epochs, those of the output count.

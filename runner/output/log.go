@@ -49,6 +49,12 @@ func NewChannel() *Log {
 	return g
 }
 
+// Head reads the head of a table that stands before the lines that count.
+func (g *Log) Head(text []byte) {
+	g.scanner.scan(text)
+	g.table.isHead(&g.scanner)
+}
+
 // Write takes the next bytes, and returns the epochs that they complete.
 func (g *Log) Write(data []byte, at time.Time) (reports []EpochReport) {
 	g.stream.add(data, func(line []byte, _ bool) { reports = append(reports, g.line(line, at)...) })

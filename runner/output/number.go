@@ -137,7 +137,8 @@ func (s *scanner) continues(begin int) bool {
 	return false
 }
 
-// leadOf tells how the line begins with a number: '[' for "[0]", ':' for "0:".
+// leadOf tells how the line begins with a number: '[' for "[0]", ':' for "0:", '|' for "0 | loss 0.5" and
+// "0 loss 0.5".
 func (s *scanner) leadOf(begin, end int) byte {
 	rest := skipBlanks(s.text, end)
 	if s.name.isScope() && s.name.scope == scopeTrain && len(s.fields) == 0 && rest < len(s.text) &&
@@ -156,8 +157,12 @@ func (s *scanner) leadOf(begin, end int) byte {
 			return '['
 		}
 	}
-	if s.text[end] == ':' && s.words == 0 {
+	switch {
+	case s.words > 0:
+	case s.text[end] == ':':
 		return ':'
+	case rest > end && rest < len(s.text) && (s.text[rest] == '|' || isLetter(s.text[rest])):
+		return '|'
 	}
 	return 0
 }
