@@ -223,16 +223,21 @@ func (r *recogniser) sourceOf(l *line) uint64 {
 // maxRanks is the most ranks of a column i/N without a name. Larger totals are of batches.
 const maxRanks = 16
 
-// isRank reports whether the first field of a line is a rank: i/N with i below N before the number of
-// the epoch. Once it was seen, lines without such a number have ranks too.
+// isRank reports whether the first field of a line is a rank: i/N with i below N, or "0:", before the number
+// of the epoch. Once it was seen, lines without such a number have ranks too.
 func (r *recogniser) isRank(l *line, f *field) bool {
-	if !f.name.isEmpty() || f.isBar || f.value >= f.total || f.total > maxRanks || int(f.total) == r.requested {
+	form := f.total
+	if f.lead == ':' {
+		form = -1
+	}
+	if !f.name.isEmpty() || f.isBar || form >= 0 && f.value >= f.total || f.total > maxRanks ||
+		form > 0 && int(f.total) == r.requested {
 		return false
 	}
 	for i := range l.fields {
 		if l.fields[i].name.counter == countsEpochs && l.fields[i].name.kind == kindNone {
-			r.ranks = f.total
+			r.ranks = form
 		}
 	}
-	return r.ranks == f.total
+	return r.ranks == form
 }

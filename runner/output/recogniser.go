@@ -13,7 +13,7 @@ type recogniser struct {
 	tracks    []track
 	oldest    int     // track that made room last
 	class     counter // that is followed; nothing before the first number
-	ranks     float64 // N of a column of ranks i/N; 0: none
+	ranks     float64 // N of a column of ranks i/N; -1: ranks as in "0:"; 0: none
 	source    uint64  // the rank or process that is followed; 0: any
 	section   scope   // told by a heading
 

@@ -69,7 +69,7 @@ const (
 	flagFile                      // the line is about a file: a checkpoint is saved
 	flagMean                      // the value is already a mean
 	flagNeutral                   // the word adds nothing to the name
-	flagLevel                     // the level of a logger
+	flagLevel                     // the level of a logger, or another word that is no part of a name
 	flagSummary                   // the line is about the whole run
 	flagSetting                   // a number that is no result, such as the learning rate
 	flagScore                     // a score without a name, which is an accuracy by convention
@@ -138,9 +138,10 @@ var definitions = []struct {
 	{word{counter: countsRounds}, "iteration iter round tree generation cycle it pass 迭代 次迭代"},
 	{word{counter: countsInner}, `
 		step steps batch batches minibatch sample samples image images updates update iters iterations
-		global_step global_steps file files fold shard chunk part trial records episode timestep
-		timesteps layer block game fetching attempt retry stage task job page node gpu_mem candidate
-		步 批 批次`},
+		global_step global_steps records episode timestep timesteps 步 批 批次`},
+	{word{counter: countsInner, flags: flagPart}, `
+		file files fold shard chunk part trial layer block game fetching attempt retry stage task job page
+		node gpu_mem candidate`},
 	{word{counter: countsSource}, `
 		rank pid default local_rank worker proc process gpu replica trainer_id rank:`},
 	{word{kind: kindTime}, `
@@ -179,6 +180,7 @@ var definitions = []struct {
 		current softmax multi evaluator m mini in and with per-token finished_in`},
 	{word{flags: flagNeutral | flagScore}, "score"},
 	{word{flags: flagLevel}, "info debug warn warning error: notice trace fatal critical root main"},
+	{word{flags: flagLevel}, "nan inf infinity none null"}, // which end a name, as numbers do
 	{word{flags: flagSummary}, "train_runtime"},
 	{word{flags: flagIndirect}, "key tag metric_name"},
 	{word{flags: flagLocation}, "py cpp cc scala java"},
