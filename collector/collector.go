@@ -37,7 +37,7 @@ type Collector struct {
 	o        Options
 	log      *slog.Logger
 	metrics  *metrics
-	source   counterSource // nil: unavailable on this system
+	gatherer *gatherer // nil: unavailable on this system
 	bootID   string
 	cpuModel string
 
@@ -54,17 +54,7 @@ type Collector struct {
 	isReadFailing    bool // the last reading failed
 }
 
-type counterSource interface {
-	read(ctx context.Context) (nodeReading, error)
-}
-
-var (
-	_ counterSource = (*scraper)(nil)
-	_ counterSource = (*gatherer)(nil)
-)
-
-// New returns a collector. Without Options.NodeExporterURL, it reads the node's counters once to
-// find which are available.
+// New returns a collector. It reads the node's counters once to find which are available.
 func New(b *bus.Bus, o Options, log *slog.Logger, reg prometheus.Registerer) (*Collector, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -79,32 +69,15 @@ func New(b *bus.Bus, o Options, log *slog.Logger, reg prometheus.Registerer) (*C
 		fleet:        schemas.Fleet{},
 		queue:        spool.OpenSamples("", log),
 	}
-	if err := c.openSource(); err != nil {
-		return nil, err
+	if c.gatherer, err = sharedGatherer(); err != nil {
+		log.Info("node samples disabled", "reason", err)
+		return c, nil
 	}
-	return c, nil
-}
-
-func (c *Collector) openSource() (err error) {
-	if c.o.NodeExporterURL != "" {
-		s, err := newScraper(c.o.NodeExporterURL)
-		if err != nil {
-			return err
-		}
-		c.source = s
-	} else {
-		g, err := sharedGatherer()
-		if err != nil {
-			c.log.Info("node samples disabled", "reason", err)
-			return nil
-		}
-		if len(g.unavailable) > 0 {
-			c.log.Info("node_exporter collectors unavailable", "collectors", g.unavailable)
-		}
-		c.source = g
+	if len(c.gatherer.unavailable) > 0 {
+		log.Info("node_exporter collectors unavailable", "collectors", c.gatherer.unavailable)
 	}
 	c.bootID, err = readBootID()
-	return err
+	return c, err
 }
 
 // Run publishes samples until ctx ends, and then the samples that still wait. It returns
@@ -118,7 +91,7 @@ func (c *Collector) Run(ctx context.Context) error {
 	if c.o.SpoolDir != "" {
 		background.Go(func() { c.replayRuns(ctx) })
 	}
-	if c.source == nil {
+	if c.gatherer == nil {
 		<-ctx.Done()
 		return nil
 	}
@@ -153,20 +126,16 @@ func (c *Collector) Run(ctx context.Context) error {
 
 // sample publishes a sample at each tick. It covers at least half an interval.
 func (c *Collector) sample(ctx context.Context) error {
-	previous, _ := c.read(ctx) // if it fails, the first sample is taken later
+	previous := c.read()
 	if !awaitPhase(ctx, c.o.Node, c.o.Interval) {
 		return nil
 	}
 	ticker := time.NewTicker(c.o.Interval)
 	defer ticker.Stop()
 	for {
-		current, err := c.read(ctx)
-		c.logReadFailure(ctx, err)
-		switch s, ok := sampleBetween(previous, current); {
-		case err != nil:
-		case previous.at.IsZero():
-			previous = current
-		case ok && current.at.Sub(previous.at) >= c.o.Interval/2:
+		current := c.read()
+		s, ok := sampleBetween(previous, current)
+		if ok && current.at.Sub(previous.at) >= c.o.Interval/2 {
 			c.enqueue(&s)
 			previous = current
 		}
@@ -188,27 +157,22 @@ func (c *Collector) sample(ctx context.Context) error {
 	}
 }
 
-func (c *Collector) read(ctx context.Context) (nodeReading, error) {
+// read reads the counters, and logs the first failure and the recovery.
+func (c *Collector) read() nodeReading {
 	start, startCPU := time.Now(), processCPUTime()
-	r, err := c.source.read(ctx)
+	r, err := c.gatherer.read()
 	c.metrics.addReading(processCPUTime()-startCPU, time.Since(start), residentBytes())
 	if err != nil {
-		return nodeReading{}, err
-	}
-	return r, nil
-}
-
-func (c *Collector) logReadFailure(ctx context.Context, err error) {
-	if err != nil && ctx.Err() == nil {
 		c.metrics.failedReadings.Inc()
-		if !c.isReadFailing {
-			c.log.Warn("node counters unreadable", "error", err)
-		}
 	}
-	if err == nil && c.isReadFailing {
+	switch {
+	case err != nil && !c.isReadFailing:
+		c.log.Warn("node counters unreadable", "error", err)
+	case err == nil && c.isReadFailing:
 		c.log.Info("node counters readable again")
 	}
 	c.isReadFailing = err != nil
+	return r
 }
 
 // enqueue completes a sample and adds it to the queue. The sample contains the best known speed of

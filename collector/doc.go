@@ -8,11 +8,10 @@
 //
 // # Sources
 //
-// The counters come from node_exporter's collectors in this process, or from a node_exporter on
-// this node (Options.NodeExporterURL). The CPU model is the one in /proc/cpuinfo. The speed of the
-// node is the speed of one processor in a fixed calculation. It is measured in CPU time of the
-// thread, so other processes have little effect. As they can only make it slower, samples contain
-// the best measured speed, including those in the log from before a restart.
+// The counters come from node_exporter's collectors in this process. The CPU model is the one in
+// /proc/cpuinfo. The speed of the node is the speed of one processor in a fixed calculation. It is
+// measured in CPU time of the thread, so other processes have little effect. As they can only make it
+// slower, samples contain the best measured speed, including those in the log from before a restart.
 //
 // A figure that was not measured is nil, never 0. Samples require Linux. On other systems a
 // Collector only publishes the events of runs.

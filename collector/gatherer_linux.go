@@ -1,7 +1,7 @@
 package collector
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -68,35 +68,29 @@ func newCollector(name string) (collector.Collector, error) {
 	return c, err
 }
 
-// update sends all metrics and closes the channel. Figures of a failing collector are missing.
-func (g *gatherer) update(metrics chan<- prometheus.Metric) {
-	defer close(metrics)
-	for _, c := range g.collectors {
-		_ = c.Update(metrics) // the missing figures show the failure
-	}
-}
-
 // read reads the collectors without a registry. A registry would sort and check all
-// metrics, of which a sample needs a tenth, and cost as much as publishing the sample.
-func (g *gatherer) read(context.Context) (nodeReading, error) {
+// metrics, of which a sample needs a tenth, and cost as much as publishing the sample. The figures of a
+// collector that fails are missing.
+func (g *gatherer) read() (nodeReading, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	r := newReading(time.Now())
-	metrics := make(chan prometheus.Metric, 64)
-	go g.update(metrics)
-
-	var failure error
+	metrics, failure := make(chan prometheus.Metric, 64), error(nil)
+	go func() {
+		defer close(metrics)
+		for _, c := range g.collectors {
+			failure = errors.Join(failure, c.Update(metrics))
+		}
+	}()
 	for m := range metrics {
 		name := g.name(m.Desc())
 		if _, isNeeded := counts[name]; !isNeeded {
 			continue
 		}
 		var written dto.Metric
-		if err := m.Write(&written); err != nil {
-			failure = fmt.Errorf("read metric %s: %w", name, err)
-			continue
+		if m.Write(&written) == nil {
+			r.addMetric(name, &written)
 		}
-		r.addMetric(name, &written)
 	}
 	return r, failure
 }

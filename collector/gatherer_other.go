@@ -3,7 +3,6 @@
 package collector
 
 import (
-	"context"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -19,7 +18,7 @@ func sharedGatherer() (*gatherer, error) {
 	return nil, fmt.Errorf("node samples require Linux, this is %s", runtime.GOOS)
 }
 
-func (g *gatherer) read(context.Context) (nodeReading, error) {
+func (g *gatherer) read() (nodeReading, error) {
 	return nodeReading{}, fmt.Errorf("no node counters on %s", runtime.GOOS)
 }
 

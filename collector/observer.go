@@ -1,7 +1,6 @@
 package collector
 
 import (
-	"context"
 	"log/slog"
 	"os"
 	"slices"
@@ -36,22 +35,16 @@ func (o *Observer) Hardware() schemas.Hardware {
 // Load sets the node fields of an epoch event to the load since the previous call. The first call
 // sets only the cores and the load average.
 func (o *Observer) Load(e *schemas.Epoch) {
-	current := o.read()
+	var current nodeReading
+	if o.gatherer != nil {
+		var err error
+		if current, err = o.gatherer.read(); err != nil {
+			o.log.Debug("node load not measured completely", "error", err)
+		}
+	}
 	e.NodeCores, e.NodeLoadAverage = current.cores(), current.value(loadMetric)
 	e.NodeCPURatio, e.NodeIOWaitRatio = cpuBetween(o.last, current)
 	o.last = current
-}
-
-func (o *Observer) read() nodeReading {
-	if o.gatherer == nil {
-		return nodeReading{}
-	}
-	r, err := o.gatherer.read(context.Background())
-	if err != nil {
-		o.log.Debug("node load not measured", "error", err)
-		return nodeReading{}
-	}
-	return r
 }
 
 const maxCPUModelBytes = 128

@@ -17,10 +17,6 @@ type Options struct {
 	// (Courier, ICPE 2021).
 	Interval time.Duration
 
-	// NodeExporterURL is the address of a node_exporter on this node. Empty: the counters are
-	// read in this process.
-	NodeExporterURL string
-
 	// SamplesPerMessage is the number of samples in a message, 1 to 100; default 1. Samples wait
 	// until their message is full.
 	SamplesPerMessage int

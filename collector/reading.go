@@ -129,15 +129,6 @@ func (r *nodeReading) addMetric(name string, m *dto.Metric) {
 	r.add(name, label, value)
 }
 
-func (r *nodeReading) addFamily(f *dto.MetricFamily) {
-	if _, isNeeded := counts[f.GetName()]; !isNeeded {
-		return
-	}
-	for _, m := range f.GetMetric() {
-		r.addMetric(f.GetName(), m)
-	}
-}
-
 func (r *nodeReading) addCPU(cpu, mode string, seconds float64) {
 	c := r.cpus[cpu]
 	switch mode {

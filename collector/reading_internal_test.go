@@ -257,3 +257,19 @@ func TestSixDigits(t *testing.T) {
 		}
 	}
 }
+
+func TestNodeReading_IgnoresInvalidValues(t *testing.T) {
+	r := readingOf(t, noon, "node_load1{} NaN\nnode_memory_MemTotal_bytes{} +Inf\n"+
+		"node_memory_MemAvailable_bytes{} -1\nnode_disk_read_bytes_total{device=\"sda\"} 1e300\n")
+	if len(r.totals) > 0 {
+		t.Errorf("reading = %v, want nothing", r.totals)
+	}
+}
+
+// must fails the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -18,7 +18,6 @@ type collectorCommand struct {
 	serviceFlags
 	nodeFlags
 	Interval          time.Duration `help:"Time between two samples." default:"2s" env:"COURIER_INTERVAL"`
-	NodeExporterURL   string        `name:"node-exporter-url" help:"Read the counters of the node from this node_exporter, such as http://127.0.0.1:9100/metrics, instead of collecting them in this process." env:"COURIER_NODE_EXPORTER_URL"`
 	SamplesPerMessage int           `help:"Number of samples per message, 1 to 100. A message is sent after its last sample was taken." default:"1" env:"COURIER_SAMPLES_PER_MESSAGE"`
 }
 
@@ -36,7 +35,6 @@ func (c *collectorCommand) Run(w *environment) error {
 		s, err := collector.New(r.bus, collector.Options{
 			Node:              node,
 			Interval:          c.Interval,
-			NodeExporterURL:   c.NodeExporterURL,
 			SamplesPerMessage: c.SamplesPerMessage,
 			Dedicated:         true,
 			SpoolDir:          c.SpoolDir,
