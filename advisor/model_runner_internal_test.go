@@ -9,8 +9,8 @@ import (
 	"courier/schemas"
 )
 
-// modelRunner runs one job as courier run does, but does not start it if it reads the admission too late. It
-// stops, wherever it is, when it is killed. It holds the lock of the log except while it waits.
+// modelRunner runs one job as courier run does, but does not submit it again if it reads the admission too
+// late. It stops, wherever it is, when it is killed. It holds the lock of the log except while it waits.
 type modelRunner struct {
 	m            *model
 	bus          *modelBus
@@ -86,13 +86,16 @@ func (r *modelRunner) admitted() *schemas.Advice {
 
 // mayRun reports whether the job has not started yet.
 func (r *modelRunner) mayRun() bool {
+	s, err := r.status()
+	return errors.Is(err, schemas.ErrNotFound) || s.State == schemas.StateSubmitted || s.State == schemas.StateQueued
+}
+
+func (r *modelRunner) status() (schemas.JobStatus, error) {
 	reply, err := r.do(func(ctx context.Context, a *Advisor) (any, error) {
 		return a.status(ctx, &schemas.JobStatusRequest{JobID: r.request.JobID})
 	})
-	if s, ok := reply.(schemas.JobStatus); ok && err == nil {
-		return s.State == schemas.StateSubmitted || s.State == schemas.StateQueued
-	}
-	return errors.Is(err, schemas.ErrNotFound)
+	s, _ := reply.(schemas.JobStatus)
+	return s, err
 }
 
 // submit submits the job until it gets an answer.
@@ -113,10 +116,11 @@ func (r *modelRunner) submit() *schemas.Advice {
 	return nil
 }
 
-// lateAdmission is the age at which the CPUs of an admission may soon be given to another job.
-const lateAdmission = 50 * time.Second
+// minReserved is for how long the CPUs of a job must be reserved when it starts.
+const minReserved = 40 * time.Second
 
-// awaitAdmission waits in the queue. It returns nil if the job is cancelled.
+// awaitAdmission waits in the queue. It returns nil if the job is cancelled, or if its CPUs are not reserved any
+// more when it reads the admission.
 func (r *modelRunner) awaitAdmission() *schemas.Advice {
 	for {
 		if r.beat(); !r.wait() {
@@ -124,10 +128,16 @@ func (r *modelRunner) awaitAdmission() *schemas.Advice {
 		}
 		switch e := r.seen(schemas.EventAdmitted, schemas.EventCancelled).(type) {
 		case *schemas.JobAdmitted:
-			if time.Since(e.Advice.At) > lateAdmission {
+			asked := time.Now()
+			s, err := r.status()
+			left := s.ReservedSeconds - time.Since(asked).Seconds()
+			switch {
+			case err != nil || s.State == schemas.StateQueued: // asked again
+			case s.State != schemas.StateSubmitted || left < minReserved.Seconds():
 				return nil
+			default:
+				return &e.Advice
 			}
-			return &e.Advice
 		case *schemas.Ended:
 			return nil
 		}

@@ -181,6 +181,9 @@ func draftStatus(c *cluster.Cluster, j *cluster.Job, now time.Time) statusDraft 
 	if j.State == schemas.StateQueued {
 		d.status.QueuePosition = c.QueuePosition(j)
 	}
+	if j.IsAdmitted() {
+		d.status.ReservedSeconds = j.ReservedFor(now).Seconds()
+	}
 	if j.State == schemas.StateRunning {
 		d.status.EpochProgress = j.ProgressWithin(now)
 		d.question, d.setting = decide.AskRunning(c, j, now), j.Setting

@@ -205,3 +205,20 @@ func TestSortedPage(t *testing.T) {
 		}
 	}
 }
+
+// The status of an admitted job says for how long its CPUs are reserved, and that of a started one does not.
+func TestDraftStatus_HasTheReservation(t *testing.T) {
+	c, events := cluster.New(), queuedJob(t)
+	events[1].(*schemas.JobAdmitted).Advice.Admission = &schemas.Admission{Verdict: schemas.Admitted}
+	at := events[1].(*schemas.JobAdmitted).Advice.At
+	reserved := func(after time.Duration) float64 {
+		d := draftStatus(c, c.Job(events[0].(*schemas.Submitted).JobID), at.Add(after))
+		return d.status.ReservedSeconds
+	}
+	for i, want := range [][2]float64{{0, 0}, {50, 0}, {0, 0}} { // queued, admitted, started
+		c.Apply(events[i], uint64(i+1), at)
+		if got := [2]float64{reserved(10 * time.Second), reserved(time.Hour)}; got != want {
+			t.Errorf("after %s: reserved for %v s, want %v", events[i].Subject(), got, want)
+		}
+	}
+}

@@ -3,75 +3,130 @@ package runner
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"os/signal"
+	"slices"
 	"time"
 
 	"courier/bus"
 	"courier/schemas"
 )
 
-// awaitAdmission waits until the admission policy of the cluster permits the job to start, and
-// returns the advice for it. It returns an error if the job is refused or cancelled, or if this
-// process is stopped, which cancels the job.
-func (j *job) awaitAdmission(ctx context.Context, b *bus.Bus, advice *schemas.Advice) (*schemas.Advice, error) {
-	admission := advice.Admission
-	if admission == nil {
+// awaitStart waits until the admission policy of the cluster permits the job to start, and until the jobs
+// that lend it CPUs have done so. It returns the advice for the job. It returns an error if the job is
+// refused or cancelled, or if this process is stopped, which cancels the job.
+func (j *job) awaitStart(ctx context.Context, b *bus.Bus, advice *schemas.Advice) (*schemas.Advice, error) {
+	if advice.Admission == nil {
 		return advice, nil
 	}
 	j.contact.Arrived(time.Now()) // CPUs are reserved from now on, so that silence counts before the first heartbeat
-	if admission.Verdict == schemas.Admitted {
-		return advice, nil
+	waiting, stop := ctx, func() {}
+	if j.o.ForwardSignals {
+		waiting, stop = signal.NotifyContext(ctx, stopSignals()...)
 	}
-	j.screen.print(adviceText(advice))
-	if admission.Verdict == schemas.Refused {
+	defer stop()
+
+	var err error
+	switch advice.Admission.Verdict {
+	case schemas.Refused:
+		j.screen.print(adviceText(advice))
 		message := fmt.Sprintf("job %s is %s", advice.JobID, advice.Message)
 		return nil, &schemas.Error{Code: schemas.CodeConflict, Message: message}
+	case schemas.Queued:
+		j.screen.print(adviceText(advice))
+		advice, err = j.awaitAdmission(waiting, b, advice)
 	}
+	if err == nil {
+		err = j.awaitLoans(waiting, b, advice)
+	}
+	if waiting.Err() != nil {
+		reason := "courier run was stopped"
+		if ctx.Err() == nil {
+			reason = context.Cause(waiting).Error() // which signal it was
+		}
+		return nil, j.cancelUnstarted(ctx, b, reason)
+	}
+	return advice, err
+}
 
-	j.screen.message("job %s is queued at position %d", advice.JobID, admission.Position)
-	if j.o.ForwardSignals {
-		signal.Notify(j.signals, forwardedSignals...)
-		defer signal.Stop(j.signals)
-	}
-	waiting, stop := context.WithCancel(ctx)
+// errReservationOver is the error of an admission that was read too late. The CPUs may have been given to
+// another job.
+var errReservationOver = errors.New("it was cut off when it was admitted, and its CPUs are not reserved any more")
+
+// confirmInterval is the time until the advisor is asked again whether the CPUs of a job are reserved.
+const confirmInterval = time.Second
+
+// awaitAdmission waits in the queue, and returns the advice of the admission. It sends heartbeats, because
+// a silent job is cancelled.
+func (j *job) awaitAdmission(ctx context.Context, b *bus.Bus, queued *schemas.Advice) (*schemas.Advice, error) {
+	j.screen.message("job %s is queued at position %d", queued.JobID, queued.Admission.Position)
+	following, stop := context.WithCancel(ctx)
 	defer stop()
 	events := make(chan schemas.Event)
-	j.conn.follow(waiting, events, advice.JobID, schemas.EventAdmitted, schemas.EventCancelled)
+	j.conn.follow(following, events, queued.JobID, schemas.EventAdmitted, schemas.EventCancelled)
 	heartbeat := time.NewTicker(schemas.Heartbeat)
 	defer heartbeat.Stop()
-	j.sendHeartbeat(waiting)
+	j.sendHeartbeat(ctx)
+
+	var admitted *schemas.Advice
+	var confirm <-chan time.Time // fires when the advisor is asked about the reservation again
 	for {
 		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
 		case <-heartbeat.C:
-			j.sendHeartbeat(waiting)
+			j.sendHeartbeat(ctx)
+			continue
 		case at := <-j.conn.beaten:
 			j.contact.Arrived(at)
+			continue
+		case <-confirm:
 		case e := <-events:
-			switch e := e.(type) {
-			case *schemas.JobAdmitted:
-				j.screen.message("job %s is admitted", e.JobID)
-				return &e.Advice, nil
-			case *schemas.Ended:
-				return nil, fmt.Errorf("job %s was cancelled in the queue: %s",
-					e.JobID, cmp.Or(e.Reason, "by request"))
+			if end, isEnd := e.(*schemas.Ended); isEnd {
+				return nil, fmt.Errorf("job %s was cancelled in the queue: %s", end.JobID, cmp.Or(end.Reason, "by request"))
 			}
-		case s := <-j.signals:
-			if isTermination(s) {
-				return nil, j.cancelUnstarted(ctx, b, inQueue, fmt.Sprintf("interrupted by signal: %v", s))
-			}
-		case <-ctx.Done():
-			return nil, j.cancelUnstarted(ctx, b, inQueue, "courier run was stopped")
+			admitted = &e.(*schemas.JobAdmitted).Advice
 		}
+		if isKnown, err := j.checkReservation(ctx, b); isKnown || err != nil {
+			return admitted, err
+		}
+		confirm = time.After(confirmInterval)
 	}
 }
 
-// inQueue is where a job was cancelled that waited for its admission.
-const inQueue = "in the queue"
+// minReserved is for how long the CPUs of a job must still be reserved, so that it starts in that time.
+const minReserved = maxLoanWait + 10*time.Second
+
+// checkReservation asks whether the CPUs of the admitted job are still reserved. It measures time by the
+// clock of the advisor. It returns an error if they are not. isKnown is false if the advisor does not answer, or has
+// not read the admission yet.
+func (j *job) checkReservation(ctx context.Context, b *bus.Bus) (isKnown bool, err error) {
+	asked := time.Now()
+	status, err := j.statusOf(ctx, b, j.result.JobID)
+	switch {
+	case errors.Is(err, schemas.ErrNotFound):
+		return true, errReservationOver
+	case err != nil, status.State == schemas.StateQueued:
+		return false, nil
+	case status.State != schemas.StateSubmitted:
+		return true, fmt.Errorf("job %s is %s: %s", status.JobID, status.State, status.Reason)
+	case durationOf(status.ReservedSeconds)-time.Since(asked) < minReserved:
+		return true, errReservationOver
+	}
+	j.screen.message("job %s is admitted", status.JobID)
+	return true, nil
+}
+
+// stopSignals are those of forwardedSignals that ask a program to end.
+func stopSignals() []os.Signal {
+	return slices.DeleteFunc(slices.Clone(forwardedSignals), func(s os.Signal) bool { return !isTermination(s) })
+}
 
 // cancelUnstarted cancels a job that waits, so that no capacity is reserved for it, and returns an
 // error with the reason.
-func (j *job) cancelUnstarted(ctx context.Context, b *bus.Bus, where, reason string) error {
+func (j *job) cancelUnstarted(ctx context.Context, b *bus.Bus, reason string) error {
 	asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), j.o.Patience)
 	defer cancel()
 	id := j.result.JobID
@@ -80,5 +135,5 @@ func (j *job) cancelUnstarted(ctx context.Context, b *bus.Bus, where, reason str
 	if err := b.Request(asking, schemas.SubjectJobCancel, request, &status); err != nil {
 		return fmt.Errorf("cancel the waiting job %s: %w", id, err)
 	}
-	return fmt.Errorf("job %s was cancelled %s: %s", id, where, reason)
+	return fmt.Errorf("job %s was cancelled before its start: %s", id, reason)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -29,7 +30,7 @@ func serveVerdict(t *testing.T, b *bus.Bus, v schemas.Verdict, requests chan<- s
 			return a, nil
 		}),
 		bus.Handle(schemas.SubjectJobStatus, func(_ context.Context, q *schemas.JobStatusRequest) (any, error) {
-			return &schemas.JobStatus{JobID: q.JobID}, nil
+			return &schemas.JobStatus{JobID: q.JobID, State: schemas.StateSubmitted, ReservedSeconds: 60}, nil
 		}),
 		bus.Handle(schemas.SubjectJobCancel, func(_ context.Context, q *schemas.JobCancelRequest) (any, error) {
 			requests <- q.JobID
@@ -70,7 +71,7 @@ func TestRun_WaitsForAdmission(t *testing.T) {
 		{
 			"stopped",
 			func(_ *testing.T, _ *bus.Bus, end context.CancelFunc) { end() },
-			"cancelled in the queue: courier run was stopped",
+			"cancelled before its start: courier run was stopped",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -98,6 +99,58 @@ func TestRun_WaitsForAdmission(t *testing.T) {
 			}
 			if c.name == "stopped" && (len(requests) != 1 || <-requests != "held") {
 				t.Error("the stopped run has not cancelled its job")
+			}
+		})
+	}
+}
+
+// A runner that was cut off when its job was admitted, for longer than the CPUs are reserved, does not start
+// the job when it reads the admission. It submits it again if it has chosen its ID.
+func TestRun_DoesNotStartByALateAdmission(t *testing.T) {
+	for _, id := range []string{"", "held"} {
+		t.Run("id "+id, func(t *testing.T) {
+			b := bustest.New(t)
+			var mu sync.Mutex
+			var submitted, cancelled []string
+			serve(t, b, bus.Service{Name: "advisor", Version: "0.0.1", Endpoints: []bus.Endpoint{
+				bus.Handle(schemas.SubjectJobSubmit, func(_ context.Context, q *schemas.JobRequest) (any, error) {
+					mu.Lock()
+					defer mu.Unlock()
+					submitted = append(submitted, q.JobID)
+					a := adviceFor(q)
+					a.Admission = &schemas.Admission{Policy: schemas.AdmissionQueue, Verdict: schemas.Admitted}
+					if len(submitted) == 1 {
+						a.Admission.Verdict, a.Admission.Position = schemas.Queued, 1
+						publishTo(t, b, schemas.NewJobAdmitted(a))
+					}
+					return a, nil
+				}),
+				bus.Handle(schemas.SubjectJobStatus, func(_ context.Context, q *schemas.JobStatusRequest) (any, error) {
+					return &schemas.JobStatus{JobID: q.JobID, State: schemas.StateSubmitted, ReservedSeconds: 1}, nil
+				}),
+				bus.Handle(schemas.SubjectJobCancel, func(_ context.Context, q *schemas.JobCancelRequest) (any, error) {
+					mu.Lock()
+					defer mu.Unlock()
+					cancelled = append(cancelled, q.JobID)
+					return &schemas.JobStatus{JobID: q.JobID, State: schemas.StateCancelled}, nil
+				}),
+			}})
+			o := options(t, trainingCommand("epochs", "3"))
+			o.Request.JobID, o.Connect = id, over(b)
+			got, err := runner.Run(t.Context(), o, quiet)
+			mu.Lock()
+			defer mu.Unlock()
+			if len(cancelled) != 1 || cancelled[0] != submitted[0] {
+				t.Errorf("cancelled %q of %q, want the first job", cancelled, submitted)
+			}
+			if id != "" {
+				if !errors.Is(err, schemas.ErrConflict) || !got.Started.IsZero() {
+					t.Errorf("Run() = started %s, %v, want a conflict and no start", got.Started, err)
+				}
+				return
+			}
+			if err != nil || len(submitted) != 2 || got.JobID != submitted[1] || len(got.Epochs) != 3 {
+				t.Errorf("Run() = %s with %d epochs, %v, want the second of %q", got.JobID, len(got.Epochs), err, submitted)
 			}
 		})
 	}

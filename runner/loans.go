@@ -3,8 +3,6 @@ package runner
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os/signal"
 	"time"
 
 	"courier/bus"
@@ -23,15 +21,10 @@ const (
 // awaitLoans waits until the jobs that lend CPUs to this one hold no more than their loans leave
 // them. Until then the CPUs are in use, and both jobs would be slower than predicted. The lenders
 // change their CPUs between two epochs, so the wait is bounded: after maxLoanWait, or half of the
-// slack of the SLO, the job starts beside them. It returns an error if this process is stopped,
-// which cancels the job.
+// slack of the SLO, the job starts beside them.
 func (j *job) awaitLoans(ctx context.Context, b *bus.Bus, advice *schemas.Advice) error {
 	if advice.Admission == nil || len(advice.Admission.Loans) == 0 {
 		return nil
-	}
-	if j.o.ForwardSignals {
-		signal.Notify(j.signals, forwardedSignals...)
-		defer signal.Stop(j.signals)
 	}
 	longest := time.NewTimer(loanWait(advice))
 	defer longest.Stop()
@@ -53,13 +46,8 @@ func (j *job) awaitLoans(ctx context.Context, b *bus.Bus, advice *schemas.Advice
 			j.screen.message("job %s starts although job %s has not lent its CPUs yet",
 				advice.JobID, lender)
 			return nil
-		case s := <-j.signals:
-			if isTermination(s) {
-				return j.cancelUnstarted(ctx, b, "before its start",
-					fmt.Sprintf("interrupted by signal: %v", s))
-			}
 		case <-ctx.Done():
-			return j.cancelUnstarted(ctx, b, "before its start", "courier run was stopped")
+			return ctx.Err()
 		}
 	}
 }

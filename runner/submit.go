@@ -12,16 +12,41 @@ import (
 	"courier/schemas"
 )
 
-// submit requests advice, waits for the admission of the job, and determines its configuration. It
-// returns an error if the request is rejected. An unreachable advisor is not an error.
+// submit requests advice, waits until the job may start, and determines its configuration. It returns an
+// error if the request is rejected. An unreachable advisor is not an error.
 func (j *job) submit(ctx context.Context) error {
 	request := &j.o.Request
 	mayHaveRun := request.JobID != ""
-	if !mayHaveRun {
-		request.JobID = newJobID(request.Model)
+	var b *bus.Bus
+	var err error
+	for {
+		if !mayHaveRun {
+			request.JobID = newJobID(request.Model)
+		}
+		b, err = j.requestStart(ctx)
+		if !errors.Is(err, errReservationOver) {
+			break
+		}
+		cancelled := j.cancelUnstarted(ctx, b, err.Error())
+		if mayHaveRun {
+			return otherID("%v", cancelled)
+		}
+		j.screen.message("%v; it is submitted again", cancelled)
 	}
-	j.result.JobID, j.result.Submitted = request.JobID, time.Now()
+	if err != nil {
+		return err
+	}
+	j.result.Run = 1
+	if mayHaveRun {
+		return j.numberRun(ctx, b)
+	}
+	return nil
+}
 
+// requestStart submits the job, and waits until it may start.
+func (j *job) requestStart(ctx context.Context) (*bus.Bus, error) {
+	request := &j.o.Request
+	j.result.JobID, j.result.Submitted = request.JobID, time.Now()
 	asking, cancel := context.WithTimeout(ctx, j.o.Patience)
 	defer cancel()
 	b, err := j.conn.await(asking)
@@ -32,28 +57,20 @@ func (j *job) submit(ctx context.Context) error {
 		j.readSamples(asking, b)
 	}
 	if isRejection(err) {
-		return err
+		return b, err
 	}
 	if ctx.Err() != nil {
-		return fmt.Errorf("submit job %s: %w", request.JobID, ctx.Err())
+		return b, fmt.Errorf("submit job %s: %w", request.JobID, ctx.Err())
 	}
-
 	if advice := j.result.Advice; advice != nil {
-		var admitErr error
-		if j.result.Advice, admitErr = j.awaitAdmission(ctx, b, advice); admitErr != nil {
-			return admitErr
-		}
-		if err := j.awaitLoans(ctx, b, j.result.Advice); err != nil {
-			return err
+		var refusal error
+		if j.result.Advice, refusal = j.awaitStart(ctx, b, advice); refusal != nil {
+			return b, refusal
 		}
 	}
 	j.chooseSetting()
 	j.printAdvice(err)
-	j.result.Run = 1
-	if mayHaveRun {
-		return j.numberRun(ctx, b)
-	}
-	return nil
+	return b, nil
 }
 
 // isRejection reports whether the advisor has rejected the request.

@@ -179,6 +179,9 @@ type JobStatus struct {
 	Nodes   []string          `json:"nodes,omitempty"`
 	// Place in the queue, from 1; absent for a job that is not queued.
 	QueuePosition uint32 `json:"queue_position,omitempty"`
+	// For how long the CPUs of an admitted job are still reserved. Absent when it has started, and when it
+	// must not start any more, because they may have been given to another job.
+	ReservedSeconds float64 `json:"reserved_seconds,omitempty"`
 	// Current batch size; before the start, the advised one.
 	BatchSize uint32 `json:"batch_size,omitempty"`
 	// Current CPUs; before the start, the advised ones.
