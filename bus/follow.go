@@ -19,7 +19,7 @@ import (
 func (b *Bus) Follow(ctx context.Context, o FollowOptions, handle func(Record) error) error {
 	follow := b.follow
 	if b.canListen(&o) {
-		delivered := map[string]bool{}
+		delivered := &recentIDs{}
 		follow = func(ctx context.Context, o *FollowOptions, handle func(Record) error) error {
 			return b.followLatest(ctx, o, delivered, handle)
 		}

@@ -27,9 +27,9 @@ func (b *Bus) canListen(o *FollowOptions) bool {
 
 // followLatest delivers the last stored message of each subject, then new messages from a core
 // NATS subscription; those have no sequence. It returns after a reconnect, and the next call
-// reads the stored messages again. delivered holds the IDs of events that need no delivery.
+// reads the stored messages again. delivered has the IDs of events that need no delivery.
 func (b *Bus) followLatest(
-	ctx context.Context, o *FollowOptions, delivered map[string]bool, handle func(Record) error,
+	ctx context.Context, o *FollowOptions, delivered *recentIDs, handle func(Record) error,
 ) error {
 	messages := make(chan *nats.Msg, maxQueued)
 	if !o.storedOnly {
@@ -66,7 +66,7 @@ func (b *Bus) followLatest(
 }
 
 func (b *Bus) readLatest(
-	ctx context.Context, o *FollowOptions, delivered map[string]bool, handle func(Record) error,
+	ctx context.Context, o *FollowOptions, delivered *recentIDs, handle func(Record) error,
 ) error {
 	stream, err := b.stream(ctx, o.Stream)
 	if err != nil {
@@ -97,15 +97,32 @@ func (b *Bus) readLatest(
 	return nil
 }
 
-func deliverOnce(r Record, delivered map[string]bool, handle func(Record) error) error {
-	if delivered[r.Event.ID()] {
+func deliverOnce(r Record, delivered *recentIDs, handle func(Record) error) error {
+	if !delivered.add(r.Event.ID()) {
 		return nil
 	}
-	delivered[r.Event.ID()] = true
 	if err := handle(r); err != nil {
 		return handlerError{err}
 	}
 	return nil
+}
+
+// maxRecentIDs bounds recentIDs. It is more than the events that wait while the stored messages are read.
+const maxRecentIDs = 4 * maxQueued
+
+// recentIDs are the IDs of the last events, at least maxRecentIDs and at most twice as many.
+type recentIDs struct{ current, previous map[string]bool }
+
+// add adds an ID, and reports whether it is new.
+func (r *recentIDs) add(id string) bool {
+	if r.current[id] || r.previous[id] {
+		return false
+	}
+	if r.current == nil || len(r.current) == maxRecentIDs {
+		r.previous, r.current = r.current, map[string]bool{}
+	}
+	r.current[id] = true
+	return true
 }
 
 // maxQueued bounds the core NATS messages that wait for their handler; the client drops more.
