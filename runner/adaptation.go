@@ -149,7 +149,7 @@ func (a *adaptation) addAdvice(
 	}
 	if advice.SLOSeconds > 0 {
 		left := advice.SLOSeconds - advice.ElapsedSeconds
-		m.deadline = advice.At.Add(time.Duration(left * float64(time.Second)))
+		m.deadline = now.Add(time.Duration(left * float64(time.Second)))
 	}
 	a.requested = m
 	return adaptationStep{value: to}

@@ -38,6 +38,7 @@ type job struct {
 	cgroup    *usage.Cgroup // of the process; nil: that of this process
 	cgroupErr error         // why the process has none; nil: none was wanted, or it has one
 	startedAt time.Time     // of the first process; has the monotonic clock
+	stampedAt time.Time     // of the last event; has the monotonic clock
 	signals   chan os.Signal
 	killTimer <-chan time.Time // fires when a stopped process must be killed; nil: not stopped
 	pinTimer  <-chan time.Time // fires when the job is pinned again; nil: it is pinned, or need not be
@@ -296,10 +297,23 @@ func (j *job) removeCgroup() {
 	j.cgroup = nil
 }
 
+// stamp returns the stamp of the next event.
 func (j *job) stamp(eventID string) schemas.JobStamp {
+	now := time.Now()
+	j.stampedAt = afterStamp(j.stampedAt, now.Sub(j.stampedAt), now)
 	return schemas.JobStamp{
-		Stamp: schemas.Stamp{EventID: eventID, At: time.Now().UTC()},
+		Stamp: schemas.Stamp{EventID: eventID, At: j.stampedAt.UTC()},
 		JobID: j.result.JobID,
 		Run:   j.result.Run,
 	}
+}
+
+// afterStamp returns the time of an event that follows the last one after an interval. If the clock of the
+// node was put back, the time goes on from the last event: the advisor would take an event of an earlier
+// time for one of a past run, and the job for lost.
+func afterStamp(last time.Time, elapsed time.Duration, now time.Time) time.Time {
+	if next := last.Add(elapsed); !last.IsZero() && next.Round(0).After(now.Round(0)) {
+		return next
+	}
+	return now
 }
