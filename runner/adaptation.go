@@ -50,47 +50,6 @@ type adaptation struct {
 	reports    map[string]time.Time // last one of each dry run and rejection
 }
 
-// moveKind is what an adaptation changes.
-type moveKind struct {
-	kind   string         // schemas.MoveBatchSize or schemas.MoveCPUs
-	action schemas.Action // of an advice that asks for a move
-	name   string
-	plural string
-	value  func(*schemas.Alternative) uint32
-	format func(uint32) string // a value with what it counts
-}
-
-var (
-	batchSizeMoves = moveKind{
-		kind:   schemas.MoveBatchSize,
-		action: schemas.ActionBatch,
-		name:   "batch size",
-		plural: "batch sizes",
-		value:  func(alt *schemas.Alternative) uint32 { return alt.BatchSize },
-		format: schemas.FormatBatchSize,
-	}
-	cpuMoves = moveKind{
-		kind:   schemas.MoveCPUs,
-		action: schemas.ActionCPUs,
-		name:   "number of CPUs",
-		plural: "numbers of CPUs",
-		value:  func(alt *schemas.Alternative) uint32 { return alt.CPUs },
-		format: schemas.FormatCPUs,
-	}
-)
-
-// move is a change of the batch size or of the CPUs, with the event that reports it, which has no stamp,
-// outcome, means or values yet.
-type move struct {
-	schemas.Moved
-	from, to    uint32
-	requestedAt uint32    // last epoch when it was requested
-	isUndo      bool      // it undoes another move, and is not assessed
-	batchSize   uint32    // of the job, for a move of CPUs
-	deadline    time.Time // of the SLO; zero: none
-	lastBefore  float64   // seconds of the last epoch before it; 0: none
-}
-
 // adaptationStep is the decision that follows from advice or an epoch.
 type adaptationStep struct {
 	value uint32         // from the next epoch on; 0: no change
@@ -186,56 +145,6 @@ func (a *adaptation) assessDryRun(seconds float64) adaptationStep {
 	return adaptationStep{moved: e}
 }
 
-// newMove returns the move that advice asks for.
-func (a *adaptation) newMove(advice *schemas.Advice, elapsed time.Duration) *move {
-	with := advice.Chosen
-	m := &move{
-		Moved: schemas.Moved{
-			CauseSequence:         advice.CauseSequence,
-			PredictedSeconds:      with.PredictedSeconds,
-			PredictedEpochSeconds: meanEpochSeconds(with, 0),
-			AfterProbability:      with.Probability,
-		},
-		from:        a.current,
-		to:          a.value(with),
-		batchSize:   with.BatchSize,
-		requestedAt: a.done,
-	}
-	if advice.EpochsDone == 0 {
-		elapsed = 0 // it was spent on the start-up
-	}
-	batchSize, cpus := a.current, with.CPUs
-	if a.kind == schemas.MoveCPUs {
-		batchSize, cpus = with.BatchSize, a.current
-	}
-	if without := advice.Running(batchSize, cpus); without != nil {
-		m.UnmovedSeconds, m.BeforeProbability = without.PredictedSeconds, without.Probability
-		m.UnmovedEpochSeconds = meanEpochSeconds(without, elapsed.Seconds())
-	}
-	if p := advice.Move; p != nil && a.kind == schemas.MoveCPUs {
-		m.Purpose, m.ForJob, m.Rule = p.Purpose, p.ForJob, p.Rule
-		m.SlackSeconds, m.FreeCPUs = p.SlackSeconds, p.FreeCPUs
-		if len(p.RejectedCPUs) == len(p.RejectedReasons) {
-			m.RejectedCPUs, m.RejectedReasons = p.RejectedCPUs, p.RejectedReasons
-		}
-	}
-	return m
-}
-
-// meanEpochSeconds returns the mean duration of the remaining epochs of an alternative, of which
-// the first one has already run for elapsed seconds. For an overdue epoch, the advisor predicts a
-// twentieth of an epoch as its remaining time.
-func meanEpochSeconds(alt *schemas.Alternative, elapsed float64) *float64 {
-	if alt.PredictedSeconds == nil || alt.Epochs == 0 {
-		return nil
-	}
-	mean := (*alt.PredictedSeconds + elapsed) / float64(alt.Epochs)
-	if elapsed > overdueShare*mean {
-		mean = *alt.PredictedSeconds / (float64(alt.Epochs) - overdueShare)
-	}
-	return &mean
-}
-
 // objection returns why a move is not started, or an empty string. The text before a colon
 // identifies the reason, see reject.
 func (a *adaptation) objection(m *move, advice *schemas.Advice, now time.Time, startupSeconds *float64) string {
@@ -258,22 +167,6 @@ func (a *adaptation) objection(m *move, advice *schemas.Advice, now time.Time, s
 			schemas.FormatSeconds(*m.PredictedSeconds), schemas.FormatSeconds(*m.UnmovedSeconds))
 	case a.means == schemas.ByRestart && !isLending:
 		return restartObjection(m, startupSeconds)
-	}
-	return ""
-}
-
-// restartObjection returns why a move is not worth a restart, or an empty string.
-func restartObjection(m *move, startupSeconds *float64) string {
-	cost := assumedStartup.Seconds()
-	if startupSeconds != nil {
-		cost = *startupSeconds
-	}
-	if m.PredictedSeconds == nil || m.UnmovedSeconds == nil {
-		return "without a prediction, it is unknown whether it is worth a restart"
-	}
-	if saved := *m.UnmovedSeconds - *m.PredictedSeconds; saved < restartBenefit*cost {
-		return fmt.Sprintf("it saves %s and a restart costs %s: it must save at least twice the cost",
-			schemas.FormatSeconds(saved), schemas.FormatSeconds(cost))
 	}
 	return ""
 }
@@ -388,7 +281,7 @@ func (a *adaptation) assess(now time.Time) adaptationStep {
 		if *gain < minGainShare && (a.epochs == 0 || a.done+1 < a.epochs) {
 			outcome = schemas.MoveUndone
 		}
-	} else if text := a.tooSlow(m, *after, now); text != "" {
+	} else if text := m.tooSlow(*after, int(a.epochs)-int(a.done), now); text != "" {
 		outcome, reason = schemas.MoveUndone, text
 	}
 
@@ -410,46 +303,6 @@ func (a *adaptation) assess(now time.Time) adaptationStep {
 	return s
 }
 
-// tooSlow returns why a move that was predicted to cost time is undone; empty if it is kept. It is
-// undone if it costs several times as much, the job would miss its SLO because of it, and some of the
-// time until the deadline is left.
-func (a *adaptation) tooSlow(m *move, after float64, now time.Time) string {
-	if m.deadline.IsZero() || a.epochs <= a.done+1 || m.PredictedEpochSeconds == nil ||
-		m.UnmovedEpochSeconds == nil {
-		return ""
-	}
-	without := *m.UnmovedEpochSeconds
-	if m.BeforeEpochSeconds != nil {
-		without = *m.BeforeEpochSeconds
-	}
-	predicted, loss := *m.PredictedEpochSeconds / *m.UnmovedEpochSeconds - 1, after/without-1
-	left, needed := m.deadline.Sub(now).Seconds(), float64(a.epochs-a.done)*after
-	if loss < max(maxLossRatio*predicted, minLossRatio) || left <= 0 || needed <= left {
-		return ""
-	}
-	return fmt.Sprintf("epochs take %s, predicted were %s, and %s without it: "+
-		"the job needs %s, and %s are left", schemas.FormatSeconds(after),
-		schemas.FormatSeconds(*m.PredictedEpochSeconds), schemas.FormatSeconds(*m.UnmovedEpochSeconds),
-		schemas.FormatSeconds(needed), schemas.FormatSeconds(left))
-}
-
-// gain returns the measured share of the predicted gain, or nil if no gain was predicted. Gains
-// are relative to an epoch without the move. Its duration is the predicted one, the mean of the
-// last measured epochs or the last measured epoch, whichever is longest, because predictions and
-// means are too short for a job that becomes slower.
-func (m *move) gain(after float64) *float64 {
-	predicted, unmoved := m.PredictedEpochSeconds, m.UnmovedEpochSeconds
-	if predicted == nil || unmoved == nil || *predicted >= *unmoved {
-		return nil
-	}
-	without := max(*unmoved, m.lastBefore)
-	if m.BeforeEpochSeconds != nil {
-		without = max(without, *m.BeforeEpochSeconds)
-	}
-	gain := (1 - after/without) / (1 - *predicted / *unmoved)
-	return &gain
-}
-
 // end ends the adaptation, and rejects a requested move, because the run has ended or its command
 // cannot be changed.
 func (a *adaptation) end(reason string) adaptationStep {
@@ -459,29 +312,4 @@ func (a *adaptation) end(reason string) adaptationStep {
 	}
 	a.means, a.requested, a.onTrial = "", nil, nil
 	return s
-}
-
-// event returns the event of a move without its stamp.
-func (m *move) event(a *adaptation, outcome, reason string) *schemas.Moved {
-	e := m.Moved
-	e.Move, e.Outcome, e.Means, e.Reason = a.kind, outcome, a.means, reason
-	e.FromBatchSize, e.ToBatchSize = m.from, m.to
-	if a.kind == schemas.MoveCPUs {
-		e.FromCPUs, e.ToCPUs = m.from, m.to
-		e.FromBatchSize, e.ToBatchSize = m.batchSize, m.batchSize
-	}
-	return &e
-}
-
-// mean returns the mean, or nil without values.
-func mean(values []float64) *float64 {
-	if len(values) == 0 {
-		return nil
-	}
-	sum := 0.0
-	for _, v := range values {
-		sum += v
-	}
-	m := sum / float64(len(values))
-	return &m
 }

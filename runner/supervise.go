@@ -17,64 +17,20 @@ import (
 // supervise handles everything that happens to the job until its process has ended and the output
 // is read. It never waits for the network.
 func (j *job) supervise(ctx context.Context) {
-	heartbeat, second := time.NewTicker(schemas.Heartbeat), time.NewTicker(time.Second)
-	defer heartbeat.Stop()
-	defer second.Stop()
 	defer signal.Stop(j.signals)
 	beating, stopBeating := context.WithCancel(context.WithoutCancel(ctx)) // also while the job is stopped
 	defer stopBeating()
-
-	poll := time.NewTicker(pollInterval)
-	defer poll.Stop()
+	in := j.openInputs(ctx)
+	defer in.close()
 	j.sendHeartbeat(beating)
-	done, exited := ctx.Done(), j.process.exited
-	var chunks <-chan outputChunk = j.process.chunks
-	reported, measured := j.channel.reported(), j.instrumentChannel.reported()
-	isEnding := false // the channels were stopped
-	for exited != nil || chunks != nil || reported != nil || measured != nil {
-		select {
-		case c, isOpen := <-chunks:
-			receive(&chunks, c, isOpen, j.readOutput)
-		case c, isOpen := <-reported:
-			receive(&reported, c, isOpen, j.readChannel)
-		case c, isOpen := <-measured:
-			receive(&measured, c, isOpen, j.readInside)
-		case <-exited:
-			exited = nil
-			j.hasExited()
-		case s := <-j.signals:
-			j.forwardSignal(s)
-		case <-done:
-			done = nil
-			j.cancel("courier run was stopped")
-		case <-j.pinTimer:
-			j.pin()
-		case o := <-j.resized:
-			j.endResize(o)
-		case e := <-j.conn.events:
-			j.takeEvent(e)
-		case <-j.killTimer:
-			j.screen.message("the job did not stop within %s: killing it", j.o.Grace)
-			_ = j.process.kill() // it may have ended already
-		case <-poll.C:
-			if j.metrics != nil && j.channelOutput == nil {
-				j.addRead(j.metrics.poll(false))
-			}
-		case <-heartbeat.C:
-			j.sendHeartbeat(beating)
-		case at := <-j.conn.beaten:
-			j.heartbeatArrived(at)
-		case <-second.C:
-			j.checkContact(time.Now())
-			j.addMeasured(false)
-			j.drawProgress()
-		}
+	for isEnding := false; in.areOpen(); { // isEnding: the channels were stopped
+		j.handleNext(beating, in)
 		j.hint(time.Now())
-		if exited != nil || chunks != nil || isEnding {
+		if in.exited != nil || in.chunks != nil || isEnding {
 			continue
 		}
 		if j.restart() {
-			exited, chunks = j.process.exited, j.process.chunks
+			in.exited, in.chunks = j.process.exited, j.process.chunks
 		} else {
 			isEnding = true
 			j.stopChannels()
@@ -85,6 +41,82 @@ func (j *job) supervise(ctx context.Context) {
 	j.hintAtEnd()
 	j.screen.draw("")
 	j.process.close()
+}
+
+// inputs are the channels that supervise reads, besides those of the job. One that has ended is nil.
+type inputs struct {
+	done     <-chan struct{}    // of the context
+	exited   <-chan struct{}    // of the process
+	chunks   <-chan outputChunk // of its output
+	reported <-chan outputChunk // of the side channel
+	measured <-chan outputChunk // of the instrumentation
+
+	heartbeat, second, poll *time.Ticker
+}
+
+func (j *job) openInputs(ctx context.Context) *inputs {
+	return &inputs{
+		done:      ctx.Done(),
+		exited:    j.process.exited,
+		chunks:    j.process.chunks,
+		reported:  j.channel.reported(),
+		measured:  j.instrumentChannel.reported(),
+		heartbeat: time.NewTicker(schemas.Heartbeat),
+		second:    time.NewTicker(time.Second),
+		poll:      time.NewTicker(pollInterval),
+	}
+}
+
+// areOpen reports whether the process runs, or anything of it is left to read.
+func (in *inputs) areOpen() bool {
+	return in.exited != nil || in.chunks != nil || in.reported != nil || in.measured != nil
+}
+
+func (in *inputs) close() {
+	in.heartbeat.Stop()
+	in.second.Stop()
+	in.poll.Stop()
+}
+
+// handleNext waits for one input and handles it.
+func (j *job) handleNext(beating context.Context, in *inputs) {
+	select {
+	case c, isOpen := <-in.chunks:
+		receive(&in.chunks, c, isOpen, j.readOutput)
+	case c, isOpen := <-in.reported:
+		receive(&in.reported, c, isOpen, j.readChannel)
+	case c, isOpen := <-in.measured:
+		receive(&in.measured, c, isOpen, j.readInside)
+	case <-in.exited:
+		in.exited = nil
+		j.hasExited()
+	case s := <-j.signals:
+		j.forwardSignal(s)
+	case <-in.done:
+		in.done = nil
+		j.cancel("courier run was stopped")
+	case <-j.pinTimer:
+		j.pin()
+	case o := <-j.resized:
+		j.endResize(o)
+	case e := <-j.conn.events:
+		j.takeEvent(e)
+	case <-j.killTimer:
+		j.screen.message("the job did not stop within %s: killing it", j.o.Grace)
+		_ = j.process.kill() // it may have ended already
+	case <-in.poll.C:
+		if j.metrics != nil && j.channelOutput == nil {
+			j.addRead(j.metrics.poll(false))
+		}
+	case <-in.heartbeat.C:
+		j.sendHeartbeat(beating)
+	case at := <-j.conn.beaten:
+		j.heartbeatArrived(at)
+	case <-in.second.C:
+		j.checkContact(time.Now())
+		j.addMeasured(false)
+		j.drawProgress()
+	}
 }
 
 // receive passes on what a channel has delivered, or forgets the channel at its end.
