@@ -85,7 +85,8 @@ func (j *job) awaitAdmission(ctx context.Context, b *bus.Bus, queued *schemas.Ad
 		case <-confirm:
 		case e := <-events:
 			if end, isEnd := e.(*schemas.Ended); isEnd {
-				return nil, fmt.Errorf("job %s was cancelled in the queue: %s", end.JobID, cmp.Or(end.Reason, "by request"))
+				return nil, fmt.Errorf("job %s was cancelled in the queue: %s",
+					end.JobID, cmp.Or(end.Reason, "by request"))
 			}
 			admitted = &e.(*schemas.JobAdmitted).Advice
 		}

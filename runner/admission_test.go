@@ -150,7 +150,8 @@ func TestRun_DoesNotStartByALateAdmission(t *testing.T) {
 				return
 			}
 			if err != nil || len(submitted) != 2 || got.JobID != submitted[1] || len(got.Epochs) != 3 {
-				t.Errorf("Run() = %s with %d epochs, %v, want the second of %q", got.JobID, len(got.Epochs), err, submitted)
+				t.Errorf("Run() = %s with %d epochs, %v, want the second of %q",
+					got.JobID, len(got.Epochs), err, submitted)
 			}
 		})
 	}
