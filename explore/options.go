@@ -26,12 +26,11 @@ type Options struct {
 	SLOs           []time.Duration `json:"-"`
 	Confidence     float64         `json:"-"` // of a promise; default schemas.DefaultConfidence
 	TargetAccuracy float64         `json:"-"` // 0: none
-	MinGain        float64         `json:"-"` // DesignAdaptive ends below this expected accuracy; default 0.002
 	Budget         time.Duration   `json:"-"` // no block starts that would end after it; 0: none
 }
 
-// defaultMinGain is the expected gain of accuracy below which a measurement is not worth its time.
-const defaultMinGain = 0.002
+// minGain is the expected gain of accuracy below which a measurement is not worth its time.
+const minGain = 0.002
 
 // withDefaults returns the options with defaults for empty fields.
 func (o Options) withDefaults() Options {
@@ -45,7 +44,6 @@ func (o Options) withDefaults() Options {
 	o.Seed = cmp.Or(o.Seed, 1)
 	o.Cores = max(1, o.Cores)
 	o.Confidence = cmp.Or(o.Confidence, schemas.DefaultConfidence)
-	o.MinGain = cmp.Or(o.MinGain, defaultMinGain)
 	f := &o.Factors
 	for _, list := range []*[]int{&f.BatchSizes, &f.CPUs, &f.GPUs, &f.Jobs} {
 		slices.Sort(*list)

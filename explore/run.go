@@ -35,12 +35,11 @@ func Open(dir string, o Options) (*Study, error) {
 
 // Progress is the state of a study before a block.
 type Progress struct {
-	Next    Block
-	Done    int           // blocks
-	Total   int           // blocks of the design; the design adaptive may need fewer
-	Left    time.Duration // predicted for the rest of the design; 0: unknown
-	MinGain float64       // of DesignAdaptive: expected gain at which it ends
-	Gain    float64       // of DesignAdaptive: expected gain of Next; 0 for a first run
+	Next  Block
+	Done  int           // blocks
+	Total int           // blocks of the design; the design adaptive may need fewer
+	Left  time.Duration // predicted for the rest of the design; 0: unknown
+	Gain  float64       // of DesignAdaptive: expected gain of Next; 0 for a first run
 }
 
 // timeLeft returns a duration for a progress line, in whole seconds. It is an upper bound.
@@ -58,7 +57,7 @@ func (p *Progress) Text() string {
 		fmt.Fprintf(&b, ", %d jobs at once", p.Next.Jobs)
 	}
 	if p.Gain > 0 {
-		fmt.Fprintf(&b, " (expected gain %.4f, end below %.4g)", p.Gain, p.MinGain)
+		fmt.Fprintf(&b, " (expected gain %.4f, end below %.4g)", p.Gain, minGain)
 	}
 	return b.String()
 }
@@ -90,7 +89,7 @@ func (s *Study) Run(
 		}
 		total, done := s.Blocks()
 		progress := Progress{
-			Next: next, Done: done, Total: total, Left: s.left(fitted), Gain: gain, MinGain: s.o.MinGain,
+			Next: next, Done: done, Total: total, Left: s.left(fitted), Gain: gain,
 		}
 		if t := fitted.seconds(next.Cell); s.o.Budget > 0 && s.spent+t > s.o.Budget {
 			return s.result(fitted, fmt.Sprintf("the budget of %s is used up", s.o.Budget)), nil

@@ -38,7 +38,7 @@ func (s *Study) mostValuable(f *fitted) (b Block, gain float64, reason string) {
 	for _, block := range left {
 		gain = max(gain, gains[block.Cell])
 	}
-	if gain < s.o.MinGain {
+	if gain < minGain {
 		return Block{}, 0, "no further run is expected to improve the advice"
 	}
 	var best []Block

@@ -32,7 +32,6 @@ type exploreCommand struct {
 	TargetAccuracy float64            `help:"Accuracy, 0 to 1, that the advice must reach too; 0: none." default:"0"`
 	Confidence     float64            `help:"Confidence of a promise." default:"0.95"`
 	Design         string             `help:"Which combinations are measured. adaptive: the most informative one next, until no run is expected to improve the advice (default with --slo); full: all of them (default without); fractional: half of the combinations of the lowest and highest levels." enum:",adaptive,full,fractional" default:""`
-	MinGain        float64            `help:"Expected gain of accuracy below which the design adaptive ends." default:"0.002"`
 	Budget         time.Duration      `help:"Time for all runs, such as 20m; no run starts that would end later. 0s: no limit." default:"0s"`
 	Dir            string             `help:"Directory of the study. If it has an unfinished one with the same design, that continues." default:"courier-study" type:"path"`
 	Seed           uint64             `help:"Seed of the random order." default:"1"`
@@ -104,7 +103,6 @@ func (c *exploreCommand) options(command []string) explore.Options {
 		Cores:          runtime.NumCPU(),
 		Confidence:     c.Confidence,
 		TargetAccuracy: c.TargetAccuracy,
-		MinGain:        c.MinGain,
 		Budget:         c.Budget,
 	}
 	for _, slo := range c.SLO {
