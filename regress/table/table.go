@@ -23,7 +23,7 @@ type Table struct {
 }
 
 // Read reads CSV with a header line, or JSON lines: an object per line, with numbers, strings,
-// booleans or null as values.
+// booleans, null or such objects as values. A field of an inner object is named outer.inner.
 func Read(r io.Reader) (*Table, error) {
 	b := bufio.NewReader(r)
 	if mark, _ := b.Peek(3); string(mark) == "\xef\xbb\xbf" {
@@ -45,16 +45,43 @@ func Read(r io.Reader) (*Table, error) {
 	}
 }
 
+// OpenCSV returns a reader of the rows below a header, and the header. Cells are separated by what occurs
+// most often in the header: commas, semicolons, tabs or bars.
+func OpenCSV(r io.Reader) (rows *csv.Reader, header []string, err error) {
+	b := bufio.NewReaderSize(r, 64<<10)
+	begin, err := b.Peek(b.Size())
+	if err != nil && err != io.EOF {
+		return nil, nil, err
+	}
+	line, _, _ := strings.Cut(string(begin), "\n")
+	rows = csv.NewReader(b)
+	rows.TrimLeadingSpace = true
+	for _, separator := range ";\t|" {
+		if strings.Count(line, string(separator)) > strings.Count(line, string(rows.Comma)) {
+			rows.Comma = separator
+		}
+	}
+	if header, err = rows.Read(); err != nil {
+		return nil, nil, err
+	}
+	header[0] = strings.TrimPrefix(header[0], "\ufeff")
+	for i, name := range header {
+		header[i] = strings.TrimSpace(name)
+	}
+	return rows, header, nil
+}
+
 func readCSV(r io.Reader) (*Table, error) {
-	c := csv.NewReader(r)
-	header, err := c.Read()
+	c, header, err := OpenCSV(r)
 	if err != nil {
 		return nil, fmt.Errorf("header: %w", err)
 	}
 	t := &Table{}
 	seen := make(map[string]bool, len(header))
 	for i, name := range header {
-		name = strings.TrimSpace(name)
+		if name == "" && i == 0 {
+			name = indexName
+		}
 		if name == "" || seen[name] {
 			return nil, fmt.Errorf("header: column %d is named %q, want a name of its own", i+1,
 				name)
@@ -65,6 +92,9 @@ func readCSV(r io.Reader) (*Table, error) {
 	t.Rows, err = c.ReadAll()
 	return t, err
 }
+
+// indexName is the name of a first column without one, as pandas writes the index of a table.
+const indexName = "index"
 
 // A table of JSON lines with more than smallTable cells must have a value in one of maxEmpty cells,
 // so that memory stays within a multiple of the size of the file.
@@ -108,6 +138,7 @@ func (t *Table) addObject(object map[string]any, at map[string]int) error {
 	if object == nil {
 		return errors.New("it is null, want an object")
 	}
+	flatten(object)
 	for _, name := range slices.Sorted(maps.Keys(object)) {
 		if _, known := at[name]; !known {
 			at[name] = len(t.Header)
@@ -117,9 +148,7 @@ func (t *Table) addObject(object map[string]any, at map[string]int) error {
 	cells := make([]string, len(t.Header))
 	for name, value := range object {
 		switch value := value.(type) {
-		case map[string]any, []any:
-			return fmt.Errorf("field %s: want a number, a string, a boolean or null", name)
-		case nil:
+		case []any, nil: // a list is no value of a cell
 		default:
 			cells[at[name]] = fmt.Sprint(value)
 		}
@@ -129,6 +158,21 @@ func (t *Table) addObject(object map[string]any, at map[string]int) error {
 	}
 	t.Rows = append(t.Rows, cells)
 	return nil
+}
+
+// flatten replaces the fields that are objects by their own fields, named outer.inner.
+func flatten(object map[string]any) {
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		inner, isObject := object[name].(map[string]any)
+		if !isObject {
+			continue
+		}
+		flatten(inner)
+		delete(object, name)
+		for k, v := range inner {
+			object[name+"."+k] = v
+		}
+	}
 }
 
 // Column returns the index of a column.
