@@ -36,7 +36,7 @@ var importGraph = map[string][]string{
 		"runner/resize", "runner/usage",
 	},
 	"collector":               {"bus", "schemas", "spool"},
-	"importer":                {"bus", "runner/output", "schemas"},
+	"importer":                {"bus", "regress/table", "runner/output", "schemas"},
 	"store":                   {"bus", "schemas"},
 	"store/engine":            {},
 	"store/engine/host":       {},

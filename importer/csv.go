@@ -1,25 +1,21 @@
 package importer
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
-	"strings"
+
+	tables "courier/regress/table"
 )
 
 // csv reads a table with a header.
 func (r *Reader) csv(name string, in io.Reader) error {
-	b := bufio.NewReaderSize(in, 64<<10)
-	begin, err := b.Peek(b.Size())
-	if err != nil && !errors.Is(err, io.EOF) {
+	c, header, err := tables.OpenCSV(in)
+	var wrong *csv.ParseError
+	if err != nil && !errors.Is(err, io.EOF) && !errors.As(err, &wrong) {
 		return fmt.Errorf("read %s: %w", name, err)
 	}
-	c := csv.NewReader(b)
-	c.Comma, c.FieldsPerRecord, c.TrimLeadingSpace = separator(begin), -1, true
-	header, err := c.Read()
 	if err != nil || len(header) < 2 {
 		problem := "want a header of at least two columns, separated by commas, semicolons or tabs"
 		if errors.Is(err, io.EOF) {
@@ -29,7 +25,7 @@ func (r *Reader) csv(name string, in io.Reader) error {
 		r.refuse(Place{File: name, Line: 1}, refuse(ReasonUnreadable, "", "%s", problem))
 		return nil
 	}
-	header[0] = strings.TrimPrefix(header[0], "\ufeff")
+	c.FieldsPerRecord = -1
 	t := r.newTable(name, header)
 	for {
 		cells, err := c.Read()
@@ -37,7 +33,6 @@ func (r *Reader) csv(name string, in io.Reader) error {
 			return t.end()
 		}
 		row := record{cells: make(map[string]string, len(cells))}
-		var wrong *csv.ParseError
 		switch {
 		case errors.As(err, &wrong):
 			row.line, row.broken = wrong.Line, refuse(ReasonUnreadable, "", "%s", wrong.Err)
@@ -57,16 +52,4 @@ func (r *Reader) csv(name string, in io.Reader) error {
 			return err
 		}
 	}
-}
-
-// separator returns the separator that occurs most often in the first line.
-func separator(begin []byte) rune {
-	line, _, _ := bytes.Cut(begin, []byte("\n"))
-	best, most := ',', 0
-	for _, c := range ",;\t|" {
-		if n := bytes.Count(line, []byte(string(c))); n > most {
-			best, most = c, n
-		}
-	}
-	return best
 }
