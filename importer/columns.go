@@ -19,11 +19,12 @@ var fieldNames = []struct {
 	field string
 	known string
 }{
-	{FieldRunID, "run_id run_uuid run id job_id job trial_id task_id trial number run_name experiment name"},
+	{FieldRunID, "run_id run_uuid run id job_id job trial_id task_id trial number run_name experiment name" +
+		" training_job_name"},
 	{FieldModel, "model model_name network net architecture arch backbone"},
 	{FieldDataset, "dataset dataset_name data_set"},
 	{FieldBatchSize, "batch_size batchsize batch bs global_batch_size total_batch_size train_batch_size" +
-		" per_device_train_batch_size minibatch_size mini_batch_size samples_per_gpu"},
+		" per_device_train_batch_size minibatch_size mini_batch_size samples_per_gpu bsz"},
 	{FieldCPUs, "cpus cpu cores num_cpus ncpus total_cores alloc_cpus cpus_per_trial n_cpus n_cores" +
 		" num_cores cpu_num"},
 	{FieldEpochs, "epochs num_epochs n_epochs nepochs max_epochs max_epoch maxepoch total_epochs" +
@@ -34,12 +35,14 @@ var fieldNames = []struct {
 		" elapsed elapsed_seconds elapsed_time seconds runtime run_time train_runtime walltime wall_time" +
 		" wall_clock wall_clock_time time_taken" +
 		" time_total total_duration training_duration time_elapsed cumulative_time" +
-		" secs train_seconds train_minutes train_hours total_minutes total_hours"},
+		" secs train_seconds train_minutes train_hours total_minutes total_hours" +
+		" training_time_in_seconds train_wall"},
 	{FieldStartup, "startup_seconds startup"},
 	{FieldStartedAt, "started_at start_time start started start_date datetime_start begin begin_time" +
-		" start_timestamp created created_at"},
+		" start_timestamp training_start_time created created_at"},
 	{FieldEndedAt, "ended_at end_time end ended finished_at finish_time finished datetime_complete" +
-		" completed completed_at completion_time end_date stop_time end_timestamp"},
+		" completed completed_at completion_time end_date stop_time end_timestamp" +
+		" training_end_time"},
 	{FieldAccuracy, "accuracy final_accuracy"},
 	{FieldError, "error error_rate"},
 	{FieldConcurrentJobs, "concurrent_jobs njobs jobs"},
@@ -49,7 +52,8 @@ var fieldNames = []struct {
 	{FieldGPUModel, "gpu_model gpu_type gpu_name accelerator"},
 	{FieldTrainingSamples, "training_samples train_samples samples num_train_samples"},
 	{FieldUser, "user user_id username"},
-	{FieldOutcome, "outcome status state job_state state_current success exit_code exit_status return_code"},
+	{FieldOutcome, "outcome status state job_state state_current training_job_status success exit_code" +
+		" exit_status return_code"},
 	{FieldEpoch, "epoch training_iteration epoch_number"},
 	{FieldEpochSeconds, "epoch_seconds epoch_time epoch_duration time_per_epoch seconds_per_epoch" +
 		" sec_per_epoch duration_per_epoch time_this_iter time_epoch epoch_runtime time_this_epoch dur"},

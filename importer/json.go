@@ -9,6 +9,7 @@ import (
 	"io"
 	"maps"
 	"regexp"
+	"slices"
 	"strings"
 
 	"courier/schemas"
@@ -53,8 +54,8 @@ func (r *Reader) json(name string, in io.Reader) error {
 		if err != nil {
 			return fmt.Errorf("read %s: %w", name, err)
 		}
-		if len(whole) <= maxDocument && json.Valid(whole) {
-			return errors.Join(s.value(0, whole), s.end())
+		if document := standard(whole); len(whole) <= maxDocument && json.Valid(document) {
+			return errors.Join(s.value(0, document), s.end())
 		}
 		in = io.MultiReader(bytes.NewReader(whole), b)
 	}
@@ -87,19 +88,23 @@ func (s *jsonSource) end() error {
 // nonFinite matches the numbers that Python's json module writes and JSON does not allow.
 var nonFinite = regexp.MustCompile(`([:,\[]\s*)(?:NaN|-?Infinity)\b`)
 
+// standard returns a text with null for the numbers that JSON does not allow.
+func standard(text []byte) []byte {
+	if json.Valid(text) {
+		return text
+	}
+	return nonFinite.ReplaceAll(text, []byte("${1}null"))
+}
+
 // value reads a line or a document.
 func (s *jsonSource) value(line int, text []byte) error {
+	text = standard(text)
 	var list []json.RawMessage
 	if json.Unmarshal(text, &list) == nil {
 		return s.rows(line, nil, list)
 	}
 	var fields map[string]json.RawMessage
-	err := json.Unmarshal(text, &fields)
-	if err != nil {
-		text = nonFinite.ReplaceAll(text, []byte("${1}null"))
-		err = json.Unmarshal(text, &fields)
-	}
-	if err != nil || fields == nil {
+	if err := json.Unmarshal(text, &fields); err != nil || fields == nil {
 		if err == nil {
 			err = errors.New("null")
 		}
@@ -119,13 +124,32 @@ func (s *jsonSource) value(line int, text []byte) error {
 		}
 		return nil
 	}
-	if name, list := nested(fields); list != nil {
+	if name, list := nested(fields); list != nil && s.areRows(list[0], fields) {
 		delete(fields, name)
 		constants := map[string]string{}
 		flatten(constants, "", fields)
 		return s.rows(line, constants, list)
 	}
 	return s.object(line, nil, fields)
+}
+
+// areRows reports whether the elements of a list in an object are rows: they are epochs, or have the
+// configuration of runs, and the object has no time of its own. Other lists, such as those of tags or of
+// phases, belong to the run that the object is.
+func (s *jsonSource) areRows(element json.RawMessage, object map[string]json.RawMessage) bool {
+	var inner map[string]json.RawMessage
+	if json.Unmarshal(element, &inner) != nil {
+		return false
+	}
+	of := func(fields map[string]json.RawMessage) map[string]string {
+		return columnsOf(names{have: slices.Sorted(maps.Keys(fields))}, s.o.Columns)
+	}
+	has := func(found map[string]string, fields ...string) bool {
+		return slices.ContainsFunc(fields, func(field string) bool { return found[field] != "" })
+	}
+	row := of(inner)
+	return has(row, FieldEpoch) || has(row, FieldModel, FieldBatchSize, FieldEpochs) &&
+		!has(of(object), FieldSeconds, FieldEpochSeconds, FieldEndedAt)
 }
 
 // rows reads the elements of a list as rows, which have constants besides.

@@ -79,6 +79,21 @@ func TestReader_JSONLines(t *testing.T) {
 			"m b64 c2 e3 on a+b from 2024-05-01T10:00:00 9.5s finished\n",
 		},
 		{
+			"a list of phases, whose times are not those of runs",
+			`{"model":"m","batch_size":8,"cpus":2,"epochs":5,"phases":[{"name":"load","time":3.5},{"name":"train","time":9}]}`,
+			"refused: runs.jsonl:1: duration_seconds: missing in the source: name its column with --columns" +
+				" duration_seconds=NAME\n",
+		},
+		{
+			"a list of tags", begin + `"epochs":3,"duration_seconds":9.5,"tags":[{"k":"a"},{"k":"b"}]}`,
+			"m b64 c2 e3 on runs from 2024-05-01T10:00:00 9.5s finished\n",
+		},
+		{
+			"a document with a number that JSON does not have",
+			"[\n" + begin + "\"epochs\":3,\"duration_seconds\":9.5,\n\"reward\":NaN}]",
+			"m b64 c2 e3 on runs from 2024-05-01T10:00:00 9.5s finished\n",
+		},
+		{
 			"a number that JSON does not have", begin + `"epochs":3,"duration_seconds":9.5,"reward":NaN,"l":[-Infinity]}`,
 			"m b64 c2 e3 on runs from 2024-05-01T10:00:00 9.5s finished\n",
 		},
