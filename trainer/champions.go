@@ -79,7 +79,7 @@ func (t *Trainer) publishCorrections(ctx context.Context, target string) {
 	published := maps.Clone(r.corrections)
 	version := *r.versions[r.champion()]
 	t.mu.Unlock()
-	for _, e := range changedCorrections(champion.evidence(), published, &version,
+	for _, e := range changedCorrections(stateOf(champion.manifest), published, &version,
 		time.Now().UTC()) {
 		e.KnownChanges = t.nodeChanges.between(e.SinceAt, e.At)
 		if err := t.publish(ctx, e); err != nil {

@@ -7,10 +7,13 @@
 // ends requests a fit, as do enough new epochs of running jobs, and regressor.train. A new fit is
 // promoted immediately, because it has learned from more runs.
 //
-// Drift is corrected without a fit: within about a second the served regressor has correction
-// factors from the ended runs, even while a fit is running. Each correction that begins, changes or
-// ends is published as regressor.<target>.drift. The trainer reads from the log which corrections it
-// has published.
+// A fit repeats only the models whose runs have changed since the previous one (evidence.Memory), so that
+// a run changes answers within seconds of its end, whatever the size of the past. After a restart
+// the first fit is complete.
+//
+// While times drift, a fit corrects the served regressor by factors from the ended runs. Each correction
+// that begins, changes or ends is published as regressor.<target>.drift. The trainer reads from the
+// log which corrections it has published.
 //
 // Fit is the fit alone, a pure function of examples and the previous manifest. Simulations and
 // replays use it with a Past.
@@ -20,11 +23,9 @@
 // The path of a run that ends:
 //
 //  1. past_read.go: readJobs reads its events
-//  2. follow.go: handleEvent applies them to the Past (past*.go), reasonToFit decides whether to fit, and
-//     each run that ends requests a correction
+//  2. follow.go: handleEvent applies them to the Past (past*.go), reasonToFit decides whether to fit
 //  3. trainer.go: work takes the requests, of a fit immediately or after the cool-down
-//  4. learn.go: learn gets the examples (examples.go) and fits (fit*.go); or correct.go: correct
-//     updates the factors
+//  4. learn.go: learn gets the examples (examples.go) and fits (fit*.go)
 //  5. promote.go: place stores the files (fit_file.go) and promotes them
 //  6. champions.go: loadChampions loads the champion, and publishCorrections publishes what changed
 //     (drift_events.go, with changes of the cluster from drift_changes.go)

@@ -44,8 +44,11 @@ func (o *runPublisher) run(t testing.TB, batch uint32, factor float64) {
 	}
 }
 
-// onRequest are options of a trainer that fits on request only and corrects drift between fits.
+// onRequest are options of a trainer that fits on request only.
 var onRequest = trainer.Options{NewEpochs: 1 << 30, CoolDown: time.Hour}
+
+// afterRuns are options of a trainer that fits after each run.
+var afterRuns = trainer.Options{NewEpochs: 1 << 30, CoolDown: time.Millisecond}
 
 // largeBatches publishes a history, then two runs with a drift of large batches.
 func largeBatches(t testing.TB, b *bus.Bus) *runPublisher {
@@ -90,12 +93,11 @@ func drifts(t testing.TB, b *bus.Bus) (all []*schemas.Drift) {
 }
 
 // Only large batches become slower. After two runs the drift is published with its scope, and the
-// served predictions are corrected without a fit. A later fit ends the correction and publishes
-// that.
+// served predictions are corrected. A later fit ends the correction and publishes that.
 func TestTrainer_CorrectsDriftOfLargeBatches(t *testing.T) {
 	b := bustest.New(t)
 	runs := largeBatches(t, b)
-	runTrainer(t, b, nil, onRequest)
+	runTrainer(t, b, nil, afterRuns)
 	train(t, b)
 	before := map[float64]float64{}
 	for _, batch := range []float64{16, 256, 512} {
@@ -193,14 +195,14 @@ func awaitUp(t testing.TB, b *bus.Bus) {
 func TestTrainer_PublishesACorrectionOnce(t *testing.T) {
 	b := bustest.New(t)
 	runs := largeBatches(t, b)
-	stop := startTrainer(t, b, onRequest)
+	stop := startTrainer(t, b, afterRuns)
 	train(t, b)
 	stop()
 	runs.drift(t)
 	ctx, cancel := context.WithTimeout(t.Context(), maxWait)
 	defer cancel()
 	dead := false
-	o := trainer.DieAfter(onRequest, func(name string) error {
+	o := trainer.DieAfter(afterRuns, func(name string) error {
 		if dead = dead || name == "published"; !dead {
 			return nil
 		}
@@ -215,7 +217,7 @@ func TestTrainer_PublishesACorrectionOnce(t *testing.T) {
 		t.Fatalf("%d drifts were published before the trainer stopped, want 0", len(all))
 	}
 	for range 2 {
-		stop = startTrainer(t, b, onRequest)
+		stop = startTrainer(t, b, afterRuns)
 		if e := awaitState(t, b, schemas.DriftActive); e.BatchSizeFrom != 256 || e.Jobs != 2 {
 			t.Errorf("drift %+v, want batch sizes from 256 after two jobs", e)
 		}
@@ -231,7 +233,7 @@ func TestTrainer_PublishesACorrectionOnce(t *testing.T) {
 func TestTrainer_ARollbackEndsACorrection(t *testing.T) {
 	b := bustest.New(t)
 	runs := largeBatches(t, b)
-	runTrainer(t, b, nil, onRequest)
+	runTrainer(t, b, nil, afterRuns)
 	first := train(t, b).Promoted[0]
 	runs.drift(t)
 	awaitState(t, b, schemas.DriftActive)

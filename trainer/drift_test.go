@@ -76,7 +76,7 @@ func TestTrainer_ImportedRunsAreNoDrift(t *testing.T) {
 	f := newFleet(b, "a", "b")
 	f.s = -1e6
 	f.run(t, 60)
-	runTrainer(t, b, nil, onRequest)
+	runTrainer(t, b, nil, afterRuns)
 	train(t, b)
 	past := newFleet(b, "a", "b")
 	past.jobs, past.s = 1000, -2e6

@@ -1,9 +1,11 @@
 package trainer
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"courier/regress/evidence"
@@ -28,45 +30,40 @@ func Fit(
 	if isNew {
 		state = nil // its configurations have other columns
 	}
-	state, err := state.Update(ctx, runs, evidence.Options{Threads: o.Threads, SetAside: o.setAside})
+	state, err := state.Update(ctx, runs, evidence.Options{
+		Threads: o.Threads, SetAside: o.setAside, Memory: o.memory,
+	})
 	if err != nil {
 		return Files{}, err
 	}
 	if len(state.Subjects) == 0 {
 		return Files{}, fmt.Errorf("fit %s: %w: no runs", target, ErrTooFewExamples)
 	}
-	adjusted := state.Adjusted(runs)
 	var scores []evidence.RefitScore
 	if !isNew && before != nil {
+		adjusted := state.Adjusted(runs)
 		if scores, err = state.KeepBetter(stateOf(before), adjusted, before.Examples.Last); err != nil {
 			return Files{}, fmt.Errorf("fit %s: %w", target, err)
 		}
 	}
-	var heldOut *float64
-	if state.Corrected && before != nil {
-		heldOut = before.HeldOutError // no model was fitted again
-	} else if heldOut, err = heldOutError(ctx, target, state, adjusted); err != nil {
-		return Files{}, fmt.Errorf("evaluate %s: %w", target, err)
-	}
-	m := manifestOf(target, examples, heldOut, o)
-	files, err := encodeState(m, runs, foreign, state)
-	files.Scores = scores
+	files, err := encodeState(manifestOf(target, examples, state, o), runs, foreign, state)
+	files.Scores, files.Correction = scores, correctionReason(state)
 	return files, err
 }
 
-// heldOutError returns the mean error of predictions of the adjusted runs of a state, each without its own
-// fold; nil if no run could be held out. Errors of accuracies are absolute, errors of times relative.
-func heldOutError(
-	ctx context.Context, target string, state *evidence.State, adjusted []evidence.Run,
-) (*float64, error) {
-	held, accuracies, err := evidence.Evaluate(ctx, adjusted, state.Regressor)
-	if target == schemas.TargetAccuracy {
-		held = accuracies
+// correctionReason returns the reason for serving a corrected state; "" if it is not corrected.
+func correctionReason(s *evidence.State) string {
+	factors := s.Factors()
+	switch {
+	case !s.Corrected:
+		return ""
+	case len(factors) == 0:
+		return "drift: the last runs did not match their predictions"
 	}
-	if err != nil || held.Runs == 0 {
-		return nil, err
-	}
-	return &held.Error, nil
+	strongest := slices.MaxFunc(factors, func(a, b evidence.Factor) int {
+		return cmp.Compare(a.Evidence, b.Evidence)
+	})
+	return "drift: " + describeFactor(&strongest)
 }
 
 // stateOf returns the state in a manifest; nil if there is none.

@@ -20,22 +20,26 @@ var ErrTooFewExamples = errors.New("too few examples")
 type Files struct {
 	Model, Manifest []byte
 	Scores          []evidence.RefitScore
+	Correction      string // why predictions are corrected for drift; "" if they are not
 }
 
 // manifestOf returns the manifest of a fit, without its state.
 func manifestOf(
-	target string, examples []Example, heldOutError *float64, o Options,
+	target string, examples []Example, state *evidence.State, o Options,
 ) treefile.Manifest {
 	m := treefile.Manifest{
-		Target:       target,
-		Unit:         "seconds",
-		Transform:    treefile.Log,
-		HeldOutError: heldOutError,
-		Examples:     treefile.Examples{Count: len(examples)},
-		Version:      o.Version,
+		Target:    target,
+		Unit:      "seconds",
+		Transform: treefile.Log,
+		Examples:  treefile.Examples{Count: len(examples)},
+		Version:   o.Version,
 	}
+	held, accuracies := state.HeldOut()
 	if target == schemas.TargetAccuracy {
-		m.Unit, m.Transform = "", treefile.None
+		m.Unit, m.Transform, held = "", treefile.None, accuracies
+	}
+	if held.Runs > 0 {
+		m.HeldOutError = &held.Error
 	}
 	m.Examples.First, m.Examples.Last = times(examples)
 	return m

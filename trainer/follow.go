@@ -21,8 +21,7 @@ type follower struct {
 // updateBuffer is the number of events that are read ahead.
 const updateBuffer = 256
 
-// follow owns the past. It applies the events of jobs, requests fits and corrections, and replies to
-// example requests.
+// follow owns the past. It applies the events of jobs, requests fits, and replies to example requests.
 func (t *Trainer) follow(ctx context.Context) error {
 	fw := &follower{past: NewLimitedPast(t.o.Limits)}
 	in, ended := make(chan logUpdate, updateBuffer), make(chan error, 1)
@@ -50,7 +49,6 @@ func (t *Trainer) handleUpdate(ctx context.Context, fw *follower, p *logUpdate) 
 		fw.live = true
 		runs, epochs := fw.past.Len()
 		t.log.Info("log replayed", "sequence", fw.position, "runs", runs, "epochs", epochs)
-		t.requestCorrection()
 		t.requestFit(fw.pendingReason) // events from before the start count as well
 	}
 }
@@ -60,7 +58,6 @@ func (t *Trainer) handleEvent(ctx context.Context, fw *follower, record bus.Reco
 	if c := (*t.champions.Load())[schemas.TargetEpochTime]; c != nil && c != fw.epochTime {
 		fw.epochTime, fw.pendingReason = c, reasonNone
 		t.newEpochs.Store(0)
-		t.requestCorrection() // runs may have ended since it was fitted
 	}
 	if fw.past.add(record.Event, record.Sequence) == nil {
 		return // a duplicate, or an event that no example depends on
@@ -86,16 +83,16 @@ func (t *Trainer) requestFit(reason fitReason) {
 		return
 	}
 	t.pendingFit.Store(&fitRequest{targets: schemas.Targets(), reason: reason})
-	signal(t.fitSignal)
+	select {
+	case t.fitSignal <- struct{}{}:
+	default: // the work goroutine has not taken the last one yet
+	}
 }
 
-// fitShare is the maximum share of time that automatic fits may take.
-const fitShare = 0.5
-
-// coolDown returns the minimum time between two automatic fits. Each run requests a fit, so long
-// fits must be less frequent.
+// coolDown returns the minimum time between two automatic fits. Each run requests a fit, so they may
+// take half of the time.
 func (t *Trainer) coolDown() time.Duration {
-	return max(t.o.CoolDown, time.Duration(float64(t.fitDuration.Load())/fitShare))
+	return max(t.o.CoolDown, time.Duration(t.fitDuration.Load()))
 }
 
 // reasonToFit counts an event of a run and returns the reason for a fit, if there is one.
@@ -119,7 +116,6 @@ func (t *Trainer) reasonToFit(fw *follower, record *bus.Record) fitReason {
 		if fw.epochTime == nil {
 			return reasonFirst
 		}
-		t.requestCorrection()
 		return reasonRunEnded
 	}
 	if t.newEpochs.Load() >= int64(t.o.NewEpochs) {

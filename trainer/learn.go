@@ -69,7 +69,11 @@ func (t *Trainer) learn(
 	if err := t.o.step("fitted"); err != nil {
 		return "", err
 	}
-	return t.place(ctx, c, l.last, target, schemas.DecidedFit, reason.String(), reply)
+	by, why := schemas.DecidedFit, reason.String()
+	if c.files.Correction != "" {
+		by, why = schemas.DecidedCorrection, c.files.Correction
+	}
+	return t.place(ctx, c, l.last, target, by, why, reply)
 }
 
 // fit fits one target, and updates the state of its champion.
@@ -86,7 +90,7 @@ func (t *Trainer) fit(
 		before = champion.manifest
 	}
 	o := t.o
-	o.setAside = l.aside
+	o.setAside, o.memory = l.aside, t.memories[target]
 	files, err := Fit(ctx, target, examples, before, o)
 	if err != nil {
 		return nil, err
@@ -96,8 +100,8 @@ func (t *Trainer) fit(
 	return newCandidate(files, took)
 }
 
-// computeWhileServing runs a long computation and carries out commands and corrections meanwhile,
-// so that neither a rollback nor the correction of drift waits for a fit.
+// computeWhileServing runs a long computation and carries out commands meanwhile, so that a rollback
+// does not wait for a fit.
 func (t *Trainer) computeWhileServing(ctx context.Context, compute func() error) error {
 	ended := make(chan error, 1)
 	go func() { ended <- compute() }()
@@ -107,8 +111,6 @@ func (t *Trainer) computeWhileServing(ctx context.Context, compute func() error)
 			return err
 		case command := <-t.commands:
 			command(ctx)
-		case <-t.correctionSignal:
-			t.correctThrottled(ctx)
 		}
 	}
 }

@@ -5,10 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
-	"courier/regress/evidence"
 	"courier/regress/treefile"
 	"courier/schemas"
 )
@@ -260,20 +258,4 @@ func (r *targetRegistry) activeCorrections() []*schemas.Drift {
 type loadedChampion struct {
 	manifest       *treefile.Manifest
 	manifestDigest string
-
-	readState sync.Once
-	state     *evidence.State
-}
-
-// evidence returns the state of the champion, ready for Correct; nil without a champion.
-func (l *loadedChampion) evidence() *evidence.State {
-	if l == nil {
-		return nil
-	}
-	l.readState.Do(func() {
-		if s := stateOf(l.manifest); s != nil {
-			l.state, _ = s.Follow(nil) // an advisor refuses what cannot be compiled
-		}
-	})
-	return l.state
 }

@@ -27,6 +27,7 @@ type Options struct {
 	Threads int    `kong:"-"` // threads of a fit; 1
 
 	setAside []evidence.SetAside     // runs that were left out of a fit
+	memory   *evidence.Memory        // of previous fits of the target; nil: none
 	step     func(name string) error // test hook after each step; an error stops the trainer
 }
 
@@ -79,10 +80,9 @@ type Trainer struct {
 	newEpochs       atomic.Int64               // epochs since the last fit
 	pendingFit      atomic.Pointer[fitRequest] // waits for the cool-down
 	imports         importClock
-	exampleRequests chan exampleRequest // to the goroutine that owns the past
-
-	fitSignal        chan struct{} // holds a value after pendingFit was set
-	correctionSignal chan struct{} // holds a value while a correction is requested
+	exampleRequests chan exampleRequest         // to the goroutine that owns the past
+	fitSignal       chan struct{}               // holds a value after pendingFit was set
+	memories        map[string]*evidence.Memory // of the fits of each target
 
 	mu       sync.Mutex
 	registry *Registry

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"courier/bus"
+	"courier/regress/evidence"
 	"courier/schemas"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -19,14 +20,13 @@ func New(
 ) *Trainer {
 	o = o.withDefaults()
 	t := &Trainer{
-		bus:              b,
-		history:          history,
-		expectsHistory:   history != nil,
-		log:              log,
-		metrics:          newMetrics(reg),
-		o:                o,
-		fitSignal:        make(chan struct{}, 1),
-		correctionSignal: make(chan struct{}, 1),
+		bus:            b,
+		history:        history,
+		expectsHistory: history != nil,
+		log:            log,
+		metrics:        newMetrics(reg),
+		o:              o,
+		fitSignal:      make(chan struct{}, 1),
 	}
 	if history == nil {
 		t.history = func() History { return nil }
@@ -40,7 +40,7 @@ func New(
 //	NODE stream ──► followNodes: nodes that join, leave or change
 //	REGRESSOR stream ──► followRegistry ──┐ champions
 //	JOB stream ──► follow: past, drift ◄──┘
-//	                 │ fit request, correction
+//	                 │ fit request
 //	regressor.* ──► serve
 //	                 │ fit request, command
 //	                 ▼
@@ -59,6 +59,10 @@ func (t *Trainer) run(ctx context.Context) error {
 	t.champions.Store(&map[string]*loadedChampion{})
 	t.newEpochs.Store(0)
 	t.pendingFit.Store(nil)
+	t.memories = map[string]*evidence.Memory{}
+	for _, target := range schemas.Targets() {
+		t.memories[target] = &evidence.Memory{}
+	}
 
 	replayed := make(chan struct{}) // the registry is up to date
 	parts, ctx := errgroup.WithContext(ctx)
@@ -77,7 +81,7 @@ func (t *Trainer) run(ctx context.Context) error {
 	return parts.Wait()
 }
 
-// work carries out fit requests, commands and corrections, one at a time.
+// work carries out fit requests and commands, one at a time.
 func (t *Trainer) work(ctx context.Context) error {
 	every := time.NewTicker(t.o.Every)
 	defer every.Stop()
@@ -115,8 +119,6 @@ func (t *Trainer) work(ctx context.Context) error {
 			fit(request)
 		case command := <-t.commands:
 			command(ctx)
-		case <-t.correctionSignal:
-			t.correctThrottled(ctx)
 		}
 	}
 }

@@ -17,7 +17,8 @@
 //
 // The unit of evidence is the run: a curve of cumulative seconds over its epochs. A configuration has
 // a robust location and a variance at the points of a grid of epochs. Each model and dataset is fitted
-// separately. Other models contribute prior variances with bounded influence, never a mean (pool).
+// alone; other models contribute only a prior variance of the first epoch at a target, with bounded
+// influence (pool).
 //
 // A configuration without runs is predicted from its neighbours: the log of its seconds per epoch after
 // the first is the sum of a law of the batch size, a Gaussian process and an effect of the
@@ -32,8 +33,8 @@
 // joint probability.
 //
 // Drift is corrected in a served predictor by the residuals of new runs: factors for the scopes
-// whose times jumped, found by sequential tests. A State is a Regressor in use with its drift: Update
-// learns from all known runs, Correct applies new runs without a fit.
+// whose times jumped, found by sequential tests. A State is a Regressor in use with its drift, and Update
+// returns the next one. A Memory makes a fit repeat only the subjects whose runs have changed.
 //
 // # Guarantees
 //

@@ -1,44 +1,45 @@
 package evidence
 
-import (
-	"context"
-	"fmt"
-	"math"
-)
+import "math"
 
 // HeldOut is the mean error of predictions of runs by others.
 type HeldOut struct {
-	Runs  int
-	Error float64
+	Runs  int     `json:"runs"`
+	Error float64 `json:"error"`
 }
 
-func (h *HeldOut) add(e float64) {
-	h.Runs++
-	h.Error += (e - h.Error) / float64(h.Runs)
+// add adds the mean error of some runs.
+func (h *HeldOut) add(runs int, e float64) {
+	h.Runs += runs
+	h.Error += (e - h.Error) * float64(runs) / float64(h.Runs)
+}
+
+// HeldOut returns the errors of predictions of runs that were held out from the fit: of times
+// |predicted/measured - 1|, of accuracies the mean over epochs of |predicted - measured|.
+func (r *Regressor) HeldOut() (times, accuracies HeldOut) {
+	for i := range r.Subjects {
+		s := &r.Subjects[i]
+		if s.HeldOutTimes.Runs > 0 {
+			times.add(s.HeldOutTimes.Runs, s.HeldOutTimes.Error)
+		}
+		if s.HeldOutAccuracies.Runs > 0 {
+			accuracies.add(s.HeldOutAccuracies.Runs, s.HeldOutAccuracies.Error)
+		}
+	}
+	return times, accuracies
 }
 
 // evaluationFolds is the number of parts into which the runs of each configuration are divided.
 const evaluationFolds = 5
 
-// Evaluate predicts each run without its fold, if its configuration (for accuracies: its batch size) has
-// runs in others. The error of a time is |predicted/measured - 1|, that of accuracies the mean over epochs
-// of |predicted - measured|. It uses the few hyperparameters and variances of h, which was fitted to all
-// runs.
-func Evaluate(ctx context.Context, runs []Run, h *Regressor) (times, accuracies HeldOut, err error) {
-	runsOf := bySubject(regrouped(distinct(runs), h.NodeGroups))
-	for i := range h.Subjects {
-		s := &h.Subjects[i]
-		own := runsOf[subject{s.Model, s.Dataset}]
-		for fold := range evaluationFolds {
-			if err := ctx.Err(); err != nil {
-				return times, accuracies, fmt.Errorf("evaluate evidence: %w", err)
-			}
-			out := leaveRunsOut(own, fold)
-			s.evaluateTimes(own, out, &times)
-			s.evaluateAccuracies(own, out, &accuracies)
-		}
+// evaluate predicts each run without its fold, if its configuration (for accuracies: its batch size) has
+// runs in others. It uses the few hyperparameters of the subject, which was fitted to all runs.
+func (s *Subject) evaluate(runs []Run) {
+	for fold := range evaluationFolds {
+		out := leaveRunsOut(runs, fold)
+		s.evaluateTimes(runs, out)
+		s.evaluateAccuracies(runs, out)
 	}
-	return times, accuracies, nil
 }
 
 // leaveRunsOut reports which of sorted runs belong to a fold. The runs of a configuration are dealt
@@ -76,7 +77,7 @@ func (s *Subject) timesWithout(runs []Run, out []bool) *timePredictor {
 	if s.Time == nil || len(all) == 0 {
 		return nil
 	}
-	t := newTimeModel(all, priorVariance(nil))
+	t := newTimeModel(all)
 	t.Hyperparameters = s.Time.Hyperparameters
 	t.smooth()
 	p, ok := newTimePredictor(t)
@@ -87,7 +88,7 @@ func (s *Subject) timesWithout(runs []Run, out []bool) *timePredictor {
 }
 
 // evaluateTimes adds the errors of the times of the held-out runs.
-func (s *Subject) evaluateTimes(runs []Run, out []bool, all *HeldOut) {
+func (s *Subject) evaluateTimes(runs []Run, out []bool) {
 	p := s.timesWithout(runs, out)
 	if p == nil {
 		return
@@ -99,18 +100,17 @@ func (s *Subject) evaluateTimes(runs []Run, out []bool, all *HeldOut) {
 			continue
 		}
 		n := c.epochs()
-		all.add(math.Abs(times.seconds(n)/c.sums[n-1] - 1))
+		s.HeldOutTimes.add(1, math.Abs(times.seconds(n)/c.sums[n-1]-1))
 	}
 }
 
 // evaluateAccuracies adds the errors of the accuracies of the held-out runs. They are compared with the
 // best accuracy up to each epoch.
-func (s *Subject) evaluateAccuracies(runs []Run, out []bool, all *HeldOut) {
+func (s *Subject) evaluateAccuracies(runs []Run, out []bool) {
 	m := collectRecords(without(runs, out))
 	if m == nil {
 		return
 	}
-	m.Prior = s.Accuracy.Prior
 	p := newAccuracyPredictor(m)
 	for i := range runs {
 		r := &runs[i]
@@ -126,11 +126,11 @@ func (s *Subject) evaluateAccuracies(runs []Run, out []bool, all *HeldOut) {
 			best, ok := records.at(e.Number)
 			a := p.predict(r.BatchSize, e.Number)
 			if ok && e.HasAccuracy && a.Known && a.Support == Measured {
-				run.add(math.Abs(a.Mean - best))
+				run.add(1, math.Abs(a.Mean-best))
 			}
 		}
 		if run.Runs > 0 {
-			all.add(run.Error)
+			s.HeldOutAccuracies.add(1, run.Error)
 		}
 	}
 }

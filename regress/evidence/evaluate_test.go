@@ -2,6 +2,7 @@ package evidence_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -14,10 +15,7 @@ import (
 func TestEvaluate_AgreesWithUnseenRuns(t *testing.T) {
 	runs := newWorld(readStudy(t), 1, nil).runs(1, math.MaxInt)
 	h, _ := fit(t, runs)
-	times, accuracies, err := evidence.Evaluate(context.Background(), runs, h)
-	if err != nil {
-		t.Fatal(err)
-	}
+	times, accuracies := h.HeldOut()
 	t.Logf("times %+v, accuracies %+v", times, accuracies)
 	if times.Runs != len(runs) || accuracies.Runs == 0 || times.Error > 0.025 || accuracies.Error > 0.01 {
 		t.Errorf("times = %+v, accuracies = %+v, want %d runs, errors of at most 0.025 and 0.01",
@@ -85,22 +83,53 @@ func leftOutOfCurve(t *testing.T, curve map[int]float64, left int, off, held *sc
 }
 
 // Configurations with a single run are not scored.
-func TestEvaluate_SingleRuns(t *testing.T) {
+func TestFit_EvaluatesNoSingleRuns(t *testing.T) {
 	var runs []evidence.Run
 	for _, b := range []int{8, 16, 32, 64, 128, 256} {
 		runs = append(runs, runsOf(configurationOf("a", b, "x"), 1000/float64(b)+1)...)
 	}
 	h, _ := fit(t, runs)
-	times, accuracies, err := evidence.Evaluate(context.Background(), runs, h)
-	if err != nil || times.Runs+accuracies.Runs != 0 {
-		t.Errorf("%+v, %+v, %v, want no runs", times, accuracies, err)
+	if times, accuracies := h.HeldOut(); times.Runs+accuracies.Runs != 0 {
+		t.Errorf("%+v, %+v, want no runs", times, accuracies)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, _, err := evidence.Evaluate(ctx, runs, h); err == nil {
-		t.Error("no error after the context ended")
-	}
 	if _, err := evidence.Fit(ctx, runs, evidence.Options{}); err == nil {
 		t.Error("no error of a fit after the context ended")
 	}
+}
+
+// A fit that remembers others is the same, and changes none of them.
+func TestFit_AMemoryChangesNothing(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 3))
+	var memory evidence.Memory
+	var runs []evidence.Run
+	var before []byte
+	for i := range 12 {
+		model := string(rune('a' + i%3))
+		runs = append(runs, curveOf(fmt.Sprint(i), 16<<(i/3), 6, 1+random.Float64()))
+		runs[i].Model = model
+		h, err := evidence.Fit(context.Background(), runs, evidence.Options{Memory: &memory})
+		if err != nil {
+			t.Fatal(err)
+		}
+		alone, _ := fit(t, runs)
+		got, want := encoded(t, h), encoded(t, alone)
+		if string(got) != string(want) {
+			t.Fatalf("after %d runs: a fit with a memory is\n%s\nwant\n%s", i+1, got, want)
+		}
+		if string(got) == string(before) {
+			t.Errorf("run %d changed nothing", i)
+		}
+		before = got
+	}
+}
+
+func encoded(t *testing.T, h *evidence.Regressor) []byte {
+	t.Helper()
+	b, err := json.Marshal(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
 }

@@ -16,59 +16,78 @@ type Options struct {
 	SetAside []SetAside
 	// Threads that fit subjects in parallel; 0 means 1.
 	Threads int
+	// Memory of previous fits; nil: fit each subject.
+	Memory *Memory
 }
 
 // Fit learns from runs. Runs without times or accuracies are ignored; without any run the regressor
-// is empty. Subjects are fitted alone, but for the variance that others lend. Fit returns an error
-// only if ctx ends.
+// is empty. Each subject is fitted alone; only the prior variance of passages comes from the other
+// ones. Fit returns an error only if ctx ends.
 func Fit(ctx context.Context, runs []Run, o Options) (*Regressor, error) {
 	runs = distinct(runs)
 	groups := groupNodes(runs)
 	runsOf := bySubject(regrouped(runs, groups))
 	subjects := slices.SortedFunc(maps.Keys(runsOf), subject.compare)
-	h := &Regressor{Format: format, Subjects: make([]Subject, len(subjects)), NodeGroups: groups}
-	measured := make([][]*measuredTimes, len(subjects))
-	aside := make([][]SetAside, len(subjects))
-	threads := cmp.Or(o.Threads, 1)
-	err := forEach(threads, len(subjects), func(i int) error {
-		s := subjects[i]
-		measured[i], aside[i] = measure(runsOf[s])
-		h.Subjects[i] = Subject{Model: s.model, Dataset: s.dataset,
-			Startup: measureStartups(runsOf[s]), Accuracy: collectRecords(runsOf[s])}
-		return ctx.Err()
-	})
-	if err != nil {
+	fits := make([]*subjectFit, len(subjects))
+	var all errgroup.Group
+	all.SetLimit(cmp.Or(o.Threads, 1))
+	known := o.Memory.begin()
+	for i, s := range subjects {
+		all.Go(func() (err error) {
+			fits[i], err = known.fit(ctx, s, runsOf[s])
+			return err
+		})
+	}
+	if err := all.Wait(); err != nil {
 		return nil, fmt.Errorf("fit evidence: %w", err)
 	}
-	h.SetAside = slices.Concat(o.SetAside, slices.Concat(aside...))
-	h.SetAside = h.SetAside[max(0, len(h.SetAside)-MaxSetAside):]
-	lent, startups := make([]spread, len(subjects)), make([]spread, len(subjects))
-	passages := make([]spread, len(subjects))
-	for i := range subjects {
-		lent[i] = lendRuns(measured[i])
-		startups[i] = lendStartups(h.Subjects[i].Startup)
-		passages[i] = h.Subjects[i].Accuracy.lendPassages()
+	h := &Regressor{Format: format, NodeGroups: groups, SetAside: slices.Clone(o.SetAside)}
+	passages := make([]spread, len(fits))
+	for i, f := range fits {
+		passages[i] = f.passages
 	}
-	err = forEach(threads, len(subjects), func(i int) error {
-		s := &h.Subjects[i]
-		fitStartups(s.Startup, othersOf(startups, i))
+	for i, f := range fits {
+		h.SetAside = append(h.SetAside, f.aside...)
+		s := f.Subject
+		if s.Time == nil && s.Startup == nil && s.Accuracy == nil {
+			continue
+		}
 		if s.Accuracy != nil {
-			s.Accuracy.Prior = passageVariance.borrow(othersOf(passages, i))
+			prior := passageVariance.borrow(othersOf(passages, i))
+			s.Accuracy = &AccuracyModel{Prior: prior, Groups: s.Accuracy.Groups}
 		}
-		var err error
-		s.Time, err = fitTime(ctx, measured[i], priorVariance(othersOf(lent, i)))
-		if err == nil && s.Time != nil {
-			s.Time.fitLoads(runsOf[subjects[i]])
-		}
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("fit evidence: %w", err)
+		h.Subjects = append(h.Subjects, s)
 	}
-	h.Subjects = slices.DeleteFunc(h.Subjects, func(s Subject) bool {
-		return s.Time == nil && s.Startup == nil && s.Accuracy == nil
-	})
+	h.SetAside = h.SetAside[max(0, len(h.SetAside)-MaxSetAside):]
 	return h, nil
+}
+
+// subjectFit is the fit of a subject alone, without the prior of its passages.
+type subjectFit struct {
+	Subject
+	aside    []SetAside
+	passages spread // that it lends to others
+	used     int    // last round of the memory that used it
+}
+
+// fitSubject fits the sorted runs of a subject.
+func fitSubject(ctx context.Context, s subject, runs []Run) (*subjectFit, error) {
+	measured, aside := measure(runs)
+	f := &subjectFit{aside: aside}
+	f.Subject = Subject{Model: s.model, Dataset: s.dataset,
+		Startup: fitStartups(measureStartups(runs)), Accuracy: collectRecords(runs)}
+	f.passages = f.Accuracy.lendPassages()
+	if len(measured) > 0 {
+		f.Time = newTimeModel(measured)
+		var err error
+		if f.Time.Hyperparameters, err = newSearch(f.Time.observations()).run(ctx); err != nil {
+			return nil, err
+		}
+		f.Time.smooth()
+		f.Time.fitLoads(runs)
+	}
+	f.evaluate(runs)
+	return f, ctx.Err()
 }
 
 // maxLenders is the number of other subjects that lend a variance, so that a fit of thousands of
@@ -82,34 +101,11 @@ func othersOf(lent []spread, i int) []spread {
 	return slices.Concat(window[:i-first], window[i-first+1:])
 }
 
-// forEach calls do for 0 to n-1 on several goroutines and returns the first error.
-func forEach(threads, n int, do func(i int) error) error {
-	var all errgroup.Group
-	all.SetLimit(max(threads, 1))
-	for i := range n {
-		all.Go(func() error { return do(i) })
-	}
-	return all.Wait()
-}
-
-// fitTime fits the times of one subject, given the variance of runs of other subjects; nil if no run
-// was timed.
-func fitTime(ctx context.Context, all []*measuredTimes, prior float64) (*TimeModel, error) {
-	if len(all) == 0 {
-		return nil, nil
-	}
-	t := newTimeModel(all, prior)
-	var err error
-	t.Hyperparameters, err = newSearch(t.observations()).run(ctx)
-	t.smooth()
-	return t, err
-}
-
 // newTimeModel returns the curves of a subject, without hyperparameters.
-func newTimeModel(all []*measuredTimes, prior float64) *TimeModel {
+func newTimeModel(all []*measuredTimes) *TimeModel {
 	t := &TimeModel{PaceVariance: paceVarianceOf(all)}
 	for i := range all {
-		t.Configurations = append(t.Configurations, fitCurve(all, i, prior))
+		t.Configurations = append(t.Configurations, fitCurve(all, i))
 	}
 	t.fitNoise(all)
 	t.measurePaces()

@@ -8,7 +8,8 @@ import (
 // spread is a sum of squares of logarithms about their mean, and its degrees of freedom.
 type spread struct{ squares, freedom float64 }
 
-// Most degrees of freedom that one configuration lends to its model, and one model to others.
+// Most degrees of freedom that one configuration lends to its model, and the passages of one model to those
+// of others.
 const mostLent = 4.0
 
 // pool returns the variance that groups share, where each group has a variance of its own: the

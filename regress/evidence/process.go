@@ -78,9 +78,9 @@ type timeProcess struct {
 	observations
 	laws          [][terms]float64
 	factors       mat.Cholesky  // of the covariance K
+	inverse       mat.SymDense  // of K; set by newGaussianProcess
 	weights       *mat.VecDense // K^-1 (y - H m)
 	logLikelihood float64       // marginal, up to a constant
-	inflation     float64       // q: factor of variances at unmeasured points, at least 1
 }
 
 // near returns the Matérn kernel of two points.
@@ -124,7 +124,7 @@ func (o *observations) kernels(h *Hyperparameters) *mat.SymDense {
 // positive definite.
 func condition(h Hyperparameters, o observations, near *mat.SymDense) (*timeProcess, bool) {
 	n := len(o.points)
-	g := &timeProcess{Hyperparameters: h, observations: o, inflation: 1, weights: mat.NewVecDense(n, nil)}
+	g := &timeProcess{Hyperparameters: h, observations: o, weights: mat.NewVecDense(n, nil)}
 	k, residual := mat.NewSymDense(n, nil), mat.NewVecDense(n, nil)
 	for i := range o.points {
 		g.laws = append(g.laws, h.law(&o.points[i]))
@@ -142,44 +142,29 @@ func condition(h Hyperparameters, o observations, near *mat.SymDense) (*timeProc
 	return g, true
 }
 
-// newGaussianProcess conditions the process on observations. It inflates variances by the squared
-// leave-one-out errors and their variances, both in closed form (Rasmussen, Williams 2006, equations
-// 5.10 to 5.12), with a prior of weight 4 on 1.
+// newGaussianProcess conditions the process on observations, ready for predictions.
 func newGaussianProcess(h Hyperparameters, o observations) (*timeProcess, bool) {
 	g, ok := condition(h, o, o.kernels(&h))
-	var inverse mat.SymDense
-	if !ok || g.factors.InverseTo(&inverse) != nil {
-		return nil, false
-	}
-	const weight = 4.
-	sum := weight
-	for i := range o.points {
-		w := g.weights.AtVec(i)
-		sum += w * w / inverse.At(i, i)
-	}
-	g.inflation = max(1, sum/(weight+float64(len(o.points))))
-	return g, true
+	return g, ok && g.factors.InverseTo(&g.inverse) == nil
 }
 
-// predict returns mean and variance at a point. measured is its index among the points, or -1 if
-// its configuration never ran: then the variance includes the configuration effect and is inflated.
-func (g *timeProcess) predict(p *point, measured int) (mean, variance float64) {
-	law, n := g.law(p), len(g.points)
-	k, solved := mat.NewVecDense(n, nil), mat.NewVecDense(n, nil)
+// predict returns mean and variance for a configuration that never ran.
+func (g *timeProcess) predict(p *point) (mean, variance float64) {
+	law := g.law(p)
+	k := mat.NewVecDense(len(g.points), nil)
 	for i := range g.points {
 		q := &g.points[i]
 		k.SetVec(i, g.covariance(g.near(p, q), p.node == q.node, &law, &g.laws[i]))
 	}
-	effect := g.Effect * g.Effect
-	if measured >= 0 {
-		k.SetVec(measured, k.AtVec(measured)+effect)
-	}
-	_ = g.factors.SolveVecTo(solved, k) // condition has checked that the covariance can be solved
-	variance = max(g.covariance(1, true, &law, &law)+effect-mat.Dot(k, solved), 1e-12)
-	if measured < 0 {
-		variance *= g.inflation
-	}
-	return prior(&law) + mat.Dot(k, g.weights), variance
+	variance = g.covariance(1, true, &law, &law) + g.Effect*g.Effect - mat.Inner(k, &g.inverse, k)
+	return prior(&law) + mat.Dot(k, g.weights), max(variance, 1e-12)
+}
+
+// posterior returns mean and variance of observation i without its noise. Its covariance with the
+// observations is column i of K less the noise, so both follow from K^-1.
+func (g *timeProcess) posterior(i int) (mean, variance float64) {
+	noise := g.noise[i]
+	return g.y[i] - noise*g.weights.AtVec(i), max(noise-noise*noise*g.inverse.At(i, i), 1e-12)
 }
 
 // matern52 is the Matérn kernel of smoothness 5/2 at a squared scaled distance (Rasmussen, Williams

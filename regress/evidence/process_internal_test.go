@@ -5,8 +5,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
-
-	"gonum.org/v1/gonum/mat"
 )
 
 // fixture returns a process of configurations that differ in all features.
@@ -36,29 +34,26 @@ func (o observations) without(i int) observations {
 var fixtureParameters = Hyperparameters{Balance: 64, Amplitude: .25, NodeAmplitude: .12,
 	Lengths: [inputs]float64{2, 3, 4, 1, 6, 5}, Effect: .025}
 
-// The closed form of leave-one-out errors equals the prediction of a process without the point.
-func TestProcess_LeaveOneOutIsAFitWithoutThePoint(t *testing.T) {
+// The closed form of the posterior of a measured configuration is the prediction from all others, combined
+// with its own observation by precision.
+func TestProcess_PosteriorCombinesTheOthersWithTheOwnRuns(t *testing.T) {
 	const n = 12
 	o := fixture(n)
 	g, ok := newGaussianProcess(fixtureParameters, o)
 	if !ok {
 		t.Fatal("not positive definite")
 	}
-	var inverse mat.SymDense
-	if err := g.factors.InverseTo(&inverse); err != nil {
-		t.Fatal(err)
-	}
 	for i := range n {
 		other, ok := newGaussianProcess(fixtureParameters, o.without(i))
 		if !ok {
 			t.Fatal("not positive definite")
 		}
-		other.inflation = 1
-		mean, variance := other.predict(&o.points[i], -1)
-		off, spread := g.weights.AtVec(i)/inverse.At(i, i), 1/inverse.At(i, i)
-		if math.Abs(o.y[i]-mean-off) > 1e-8 || math.Abs(variance+o.noise[i]-spread) > 1e-8 {
-			t.Errorf("point %d: error %g, variance %g, by a fit without it %g, %g",
-				i, off, spread, o.y[i]-mean, variance+o.noise[i])
+		mean, variance := other.predict(&o.points[i])
+		want := (mean/variance + o.y[i]/o.noise[i]) / (1/variance + 1/o.noise[i])
+		gotMean, gotVariance := g.posterior(i)
+		if math.Abs(gotMean-want) > 1e-8 || math.Abs(gotVariance-1/(1/variance+1/o.noise[i])) > 1e-8 {
+			t.Errorf("point %d: mean %g, variance %g; want %g, %g",
+				i, gotMean, gotVariance, want, 1/(1/variance+1/o.noise[i]))
 		}
 	}
 }
@@ -75,7 +70,7 @@ func TestProcess_ManyRunsOutweighTheLaw(t *testing.T) {
 		if !ok {
 			t.Fatal("not positive definite")
 		}
-		mean, variance := g.predict(&o.points[3], 3)
+		mean, variance := g.posterior(3)
 		off := math.Abs(mean - o.y[3])
 		if off >= before || variance > o.noise[3]+1e-9 {
 			t.Errorf("%g runs: distance from the mean %g, want less than %g; variance %g, want at most %g",
@@ -93,12 +88,12 @@ func TestProcess_LikelihoodIsThatOfItsPredictions(t *testing.T) {
 	const n = 9
 	all := fixture(n)
 	before := all.without(n - 1)
-	fewer, ok := condition(fixtureParameters, before, before.kernels(&fixtureParameters))
+	fewer, ok := newGaussianProcess(fixtureParameters, before)
 	more, okMore := condition(fixtureParameters, all, all.kernels(&fixtureParameters))
 	if !ok || !okMore {
 		t.Fatal("not positive definite")
 	}
-	mean, variance := fewer.predict(&all.points[n-1], -1)
+	mean, variance := fewer.predict(&all.points[n-1])
 	off := all.y[n-1] - mean
 	variance += all.noise[n-1]
 	got, want := more.logLikelihood-fewer.logLikelihood, -off*off/variance/2-math.Log(variance)/2

@@ -33,6 +33,9 @@ type Subject struct {
 	Accuracy *AccuracyModel `json:"accuracy,omitempty"`
 	// KeptSince is when Time was fitted, if later refits were worse (State.KeepBetter).
 	KeptSince time.Time `json:"kept_since,omitzero"`
+	// Errors of predictions of runs that were held out from a fit.
+	HeldOutTimes      HeldOut `json:"held_out_times,omitzero"`
+	HeldOutAccuracies HeldOut `json:"held_out_accuracies,omitzero"`
 }
 
 // TimeModel predicts the times of a subject.

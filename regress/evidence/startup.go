@@ -70,14 +70,6 @@ func startupLogs(runs []Run) (logs []float64) {
 // isStartup reports whether a start-up was measured. It may be short: nothing is loaded.
 func isStartup(seconds float64) bool { return seconds > 0 && seconds <= maxSeconds }
 
-// lendStartups returns what the start-ups of a subject lend to others.
-func lendStartups(own []StartupTimes) spread {
-	if len(own) == 0 {
-		return spread{}
-	}
-	return startupVariance.lend(startupSpreads(own))
-}
-
 func startupSpreads(own []StartupTimes) []spread {
 	groups := make([]spread, len(own))
 	for i := range own {
@@ -86,15 +78,16 @@ func startupSpreads(own []StartupTimes) []spread {
 	return groups
 }
 
-// fitStartups estimates the start-ups of one subject, given those of the other subjects.
-func fitStartups(own []StartupTimes, others []spread) {
-	groups, prior := startupSpreads(own), startupVariance.borrow(others)
+// fitStartups estimates the start-ups of one subject.
+func fitStartups(own []StartupTimes) []StartupTimes {
+	groups := startupSpreads(own)
 	for i := range own {
 		s := &own[i]
-		pooled, weight := startupVariance.ofOthers(groups, i, prior)
+		pooled, weight := startupVariance.ofOthers(groups, i, startupVariance.prior)
 		r := robustMeanOf(clipAround(s.logs, maxDeviation), pooled, weight, robustTails, nil)
 		s.Degrees = weight + groups[i].freedom
 		s.Variance = max((weight*pooled+r.squares)/s.Degrees, minStartupDeviation*minStartupDeviation)
 		s.Location, s.LocationVariance = r.location, s.Variance/r.number
 	}
+	return own
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // State is a regressor in use, with the drift since it was learned. It is plain data that
-// follows from the runs: Update returns the next state with a fit, Correct without one.
+// follows from the runs: Update returns the next state.
 type State struct {
 	// Regressor is served, corrected by Drift if Corrected.
 	*Regressor
@@ -34,27 +34,6 @@ type LateRun struct {
 	Run string `json:"run"`
 	Configuration
 	EndedAt time.Time `json:"ended_at"`
-}
-
-// Correct returns the state that serves the base, corrected by the given runs: all known runs, or
-// only new ones. isNew is false if that is served already, or if nothing drifts. It is fast.
-func (s *State) Correct(runs []Run) (next *State, isNew bool, err error) {
-	if next, err = s.Follow(runs); err != nil {
-		return nil, false, err
-	}
-	by, err := next.corrections()
-	switch {
-	case err != nil:
-		return nil, false, err
-	case by.active():
-		isNew = !s.Corrected || len(next.Compared) > len(s.Compared)
-		return next.serveCorrected(), isNew, nil
-	case s.Corrected:
-		next = next.serveCorrected()
-		next.Corrected = false
-		return next, true, nil
-	}
-	return next, false, nil
 }
 
 // serveCorrected serves the base with corrections.

@@ -274,32 +274,6 @@ func TestState_IsAFoldOverPlainState(t *testing.T) {
 	}
 }
 
-// A correction without a fit serves what an update would serve.
-func TestState_CorrectsAsAnUpdateDoes(t *testing.T) {
-	c := settled(t, 4, 1)
-	first := len(c.runs)
-	for i := range 4 {
-		end := c.run(exampleConfiguration(i), 1.4*seconds(i))
-		before := c.state
-		quick, drifts, err := before.Correct(c.runs[first+i:])
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.update(c.known(end))
-		if !drifts || !c.state.Corrected {
-			t.Fatalf("after %d runs: drifts %v, Corrected %v, want both",
-				i+1, drifts, c.state.Corrected)
-		}
-		want := c.off(exampleConfiguration(5), seconds(5))
-		updated := c.state
-		c.state = quick
-		if got := c.off(exampleConfiguration(5), seconds(5)); got != want {
-			t.Errorf("after %d runs: corrected by %.3f, an update by %.3f", i+1, got, want)
-		}
-		c.state = updated
-	}
-}
-
 // A first fit may have a part of the history only: later imports become part of the base.
 func TestState_AHistoryThatComesInPartsIsTheBase(t *testing.T) {
 	c := newCluster(t, 5, 1)

@@ -3,8 +3,6 @@ package evidence
 import (
 	"math"
 	"slices"
-	"sync"
-	"sync/atomic"
 )
 
 // Time is the predicted duration of a training.
@@ -31,14 +29,7 @@ type timePredictor struct {
 	runs     int
 	measured map[Configuration]*compiledCurve
 	shape    shape
-
-	// estimates caches those of configurations without runs, at most maxEstimates: they are requested
-	// repeatedly.
-	estimates     sync.Map
-	estimateCount atomic.Int64
 }
-
-const maxEstimates = 1024
 
 func newTimePredictor(t *TimeModel) (*timePredictor, bool) {
 	curves := t.curves()
@@ -112,7 +103,7 @@ func (t *TimeModel) smooth() {
 	}
 	for i := range t.Configurations {
 		c := &t.Configurations[i]
-		mean, variance := g.predict(&o.points[i], i)
+		mean, variance := g.posterior(i)
 		for k := range c.Location {
 			c.Location[k] += mean - c.Pace
 			c.LocationVariance[k] = min(c.LocationVariance[k], variance)
@@ -208,7 +199,8 @@ func (p *timePredictor) times(c *Configuration) times {
 		return t
 	}
 	at := pointOf(c)
-	t.estimate, t.support = p.estimateUnmeasured(c, &at), Extrapolated
+	t.estimate.mean, t.estimate.variance = p.process.predict(&at)
+	t.support = Extrapolated
 	if len(p.measured) >= minConfigurations && r.interpolates(&at) &&
 		t.estimate.variance <= maxInterpolatedDeviation*maxInterpolatedDeviation {
 		t.support = Interpolated
@@ -236,18 +228,6 @@ func (t *times) seconds(n int) float64 {
 		return m.total(n)
 	}
 	return math.Exp(t.estimate.mean+t.of.shape.at(n).mean) * float64(n)
-}
-
-// estimateUnmeasured returns the posterior for a configuration without runs.
-func (p *timePredictor) estimateUnmeasured(c *Configuration, at *point) estimate {
-	if e, ok := p.estimates.Load(*c); ok {
-		return e.(estimate)
-	}
-	mean, variance := p.process.predict(at, -1)
-	if p.estimateCount.Add(1) <= maxEstimates {
-		p.estimates.Store(*c, estimate{mean, variance})
-	}
-	return estimate{mean, variance}
 }
 
 // Correction corrects the prediction of one configuration.

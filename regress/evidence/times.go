@@ -105,27 +105,8 @@ func (m *measuredTimes) squaresAt(n int) spread {
 	return m.squaresAtEnds[min(k, len(m.points)-1)]
 }
 
-// lendRuns returns what a subject lends to others of the variance of whole runs; nothing unless a
-// configuration has several runs.
-func lendRuns(all []*measuredTimes) spread {
-	if !slices.ContainsFunc(all, func(m *measuredTimes) bool { return len(m.lengths) > 1 }) {
-		return spread{}
-	}
-	groups := make([]spread, len(all))
-	for i, m := range all {
-		groups[i] = m.squaresAtEnds[len(m.points)-1]
-	}
-	return runVariance.lend(groups)
-}
-
-// priorVariance is the variance of runs that is assumed for a subject, from the variances of the
-// other subjects. Subjects that repeat very well do not lower it: this one may differ.
-func priorVariance(others []spread) float64 {
-	return max(runVariance.prior, runVariance.borrow(others))
-}
-
-// fitCurve returns the curve of configuration i of a model, given a prior variance.
-func fitCurve(all []*measuredTimes, i int, prior float64) ConfigurationTimes {
+// fitCurve returns the curve of configuration i of a model.
+func fitCurve(all []*measuredTimes, i int) ConfigurationTimes {
 	m := all[i]
 	t := ConfigurationTimes{Configuration: m.Configuration, Runs: m.counted, LastAt: m.lastAt,
 		Points: m.points}
@@ -134,7 +115,7 @@ func fitCurve(all []*measuredTimes, i int, prior float64) ConfigurationTimes {
 		for o := range all {
 			groups[o] = all[o].squaresAt(n)
 		}
-		pooled, weight := runVariance.ofOthers(groups, i, prior)
+		pooled, weight := runVariance.ofOthers(groups, i, runVariance.prior)
 		r := robustMeanOf(clipAround(m.column(k), maxDeviation), pooled, weight, robustTails, nil)
 		d := m.freedom(k)
 		v := max((weight*pooled+ownWeight*r.squares)/(weight+d), minRunDeviation*minRunDeviation)
