@@ -70,11 +70,6 @@ func (r *recogniser) isTraining() bool {
 
 // publish reports the epochs that are held.
 func (r *recogniser) publish() {
-	for _, e := range r.waiting {
-		e.ReportedAt = r.at
-		r.events = append(r.events, e)
-	}
-	r.waiting = r.waiting[:0]
 	for _, b := range r.held {
 		if r.requested == 0 || b.number <= r.requested {
 			r.events = append(r.events, r.event(b))

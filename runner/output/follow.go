@@ -125,7 +125,7 @@ func (r *recogniser) drop() {
 	if r.current != nil {
 		r.next, r.current = r.current, nil
 	}
-	r.rises, r.waiting, r.previous, r.singles = 0, nil, nil, nil
+	r.rises = 0
 	clear(r.known)
 	r.held, r.class, r.closing, r.lastClosing = nil, countsNothing, 0, 0
 }
@@ -188,28 +188,13 @@ func (r *recogniser) take(l *line, s sighting, hasNumber bool, metrics int) {
 	case hasNumber, !r.isFooter, r.early[l.template] == 0:
 		b = r.current
 	}
-	if b.isPublished || !hasNumber && b == r.current && r.isExtra(l.template) {
+	if b.isPublished {
 		return
 	}
 	b.addLine(l, section, p, r.at)
 	if b == r.current && (r.isBar || r.endsHere(l, p)) {
 		r.closeCurrent()
 	}
-}
-
-// noteSingles keeps the templates that occur once in an epoch.
-func (r *recogniser) noteSingles(b *block) {
-	r.singles = map[uint64]bool{}
-	for t, n := range b.templates {
-		r.singles[t] = n == 1 && r.previous[t] == 1
-	}
-	r.previous = b.templates
-}
-
-// isExtra reports whether a line that occurs once in an epoch was read in the current one. The second
-// one is of something else, such as the evaluation of the best model at the end.
-func (r *recogniser) isExtra(template uint64) bool {
-	return r.current.templates[template] > 0 && r.singles[template]
 }
 
 // endsHere reports whether a line ends the current epoch, as it ended those before.
@@ -241,7 +226,6 @@ func (r *recogniser) closeCurrent() {
 	}
 	b.isPublished = true
 	r.learnClosing(b)
-	r.noteSingles(b)
 	r.noteKnown(b)
 	r.noteUnnamed(b)
 	r.held = append(r.held, b)
@@ -251,18 +235,8 @@ func (r *recogniser) closeCurrent() {
 	if r.isConfirmed {
 		r.publish()
 	} else if len(r.held) > maxHeld {
-		r.wait()
-	}
-}
-
-// wait turns the oldest block that is held into an event.
-func (r *recogniser) wait() {
-	if len(r.waiting) >= maxWaiting {
 		r.drop()
-		return
 	}
-	r.waiting = append(r.waiting, r.event(r.held[0]))
-	r.held = r.held[1:]
 }
 
 // learnClosing keeps the template of the last line of an epoch, if it occurred once and in two

@@ -18,7 +18,8 @@ type Metric struct {
 
 // metricOf returns the metric with a name.
 func metricOf(name string, v float64) Metric {
-	return Metric{Name: strings.ToValidUTF8(name[:min(len(name), schemas.MaxMetricLength)], ""), Value: v}
+	name = strings.ToLower(name[:min(len(name), schemas.MaxMetricLength)])
+	return Metric{Name: strings.ToValidUTF8(name, ""), Value: v}
 }
 
 // labelWords returns the lower-case words of a name, such as "val acc" of "valAcc".

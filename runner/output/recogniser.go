@@ -20,10 +20,7 @@ type recogniser struct {
 	current       *block          // of the epoch that runs; nil before the first number
 	next          *block          // lines that belong to the next number
 	held          []*block        // ended, and not yet confirmed
-	waiting       []EpochReport   // of blocks before those, with a counter that is confirmed at the end only
 	first         int             // number of the first block
-	previous      map[uint64]int  // templates of the block before the current one
-	singles       map[uint64]bool // templates that occurred once in each of the last two blocks
 	known         map[uint64]bool // names of readings in the epochs that were reported
 	early         map[uint64]int  // templates with results that came before their number
 	isFooter      bool            // the number comes after the results
@@ -47,11 +44,8 @@ type recogniser struct {
 	suggests   suggestion
 }
 
-// Bounds of the epochs that wait for confirmation, as blocks and as events.
-const (
-	maxHeld    = 8
-	maxWaiting = 1024
-)
+// maxHeld bounds the epochs that wait for confirmation. Rounds without a total wait for the end.
+const maxHeld = 1024
 
 // newRecogniser returns a recogniser for a number of epochs; 0: unknown.
 func newRecogniser(requested int) *recogniser {
