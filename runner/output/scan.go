@@ -69,6 +69,7 @@ type scanner struct {
 	isLocation  bool // the number behind a colon is that of a line in a source file
 	isPair      bool // the next number is that of a batch, behind the one of the epoch
 	isPart      bool // the word that is looked up is part of a longer one
+	isLevel     bool // the word was the level of a logger
 	isBar       bool // a bar was read, and no number behind it
 	pending     kind // of a name whose number was only a count: accuracy on 1000 images: 55%
 	durationEnd int  // where a duration that may be continued ended; 0: nowhere
@@ -211,7 +212,22 @@ func (s *scanner) word(i int) int {
 	case !s.lookUp(s.text[i:end], false):
 		s.parts(i, end)
 	}
+	if s.isLevel {
+		s.isLevel = false
+		return loggerEnd(s.text, end)
+	}
 	return end
+}
+
+// loggerEnd returns the end of ":NAME" at i, as in "INFO:train:Epoch 1", or i.
+func loggerEnd(t []byte, i int) int {
+	if i >= len(t) || t[i] != ':' {
+		return i
+	}
+	if n := bytes.IndexAny(t[i+1:], ": "); n > 0 && t[i+1+n] == ':' {
+		return i + 1 + n
+	}
+	return i
 }
 
 // wordEnd returns the end of the word at i. A sign belongs to a word if a letter follows it, and "@"
@@ -347,7 +363,9 @@ func (s *scanner) lookUp(t []byte, isFinal bool) bool {
 		s.known++
 	}
 	if w.flags&flagLevel != 0 && !s.isPart { // validation/main/loss has a level in its name
-		s.name = name{}
+		if s.name = (name{}); w.flags == flagLevel {
+			s.line.scope, s.isLevel = scopeNone, true // a logger may be called train
+		}
 	}
 	if w.flags&flagLocation != 0 { // train.py:800 tells neither a scope nor a number
 		s.name, s.isLocation = name{}, true

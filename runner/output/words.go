@@ -180,7 +180,7 @@ var definitions = []struct {
 		current softmax multi evaluator m mini in and with per-token finished_in`},
 	{word{flags: flagNeutral | flagScore}, "score"},
 	{word{flags: flagLevel}, "info debug warn warning error: notice trace fatal critical root main"},
-	{word{flags: flagLevel}, "nan inf infinity none null"}, // which end a name, as numbers do
+	{word{flags: flagLevel | flagNeutral}, "nan inf infinity none null"}, // which end a name, as numbers do
 	{word{flags: flagSummary}, "train_runtime"},
 	{word{flags: flagIndirect}, "key tag metric_name"},
 	{word{flags: flagLocation}, "py cpp cc scala java"},
