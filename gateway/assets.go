@@ -10,6 +10,9 @@ import (
 //go:embed web openapi.yaml
 var files embed.FS
 
+// indexFile is the page, which shows the view of its address.
+const indexFile = "web/index.html"
+
 type asset struct {
 	data []byte
 	kind string // content type

@@ -162,7 +162,7 @@ func TestBrowser_ShowsAJobOnItsPage(t *testing.T) {
 		p := browser.Page(t, h.url+"/jobs", width, 900)
 		p.WaitFor(`document.querySelectorAll('#jobs-table tbody tr').length === 3`)
 		p.WaitFor(`document.querySelector('#connection').dataset.state === 'live'`)
-		for section, want := range map[string]bool{"jobs": true, "nodes": false, "advice": false, "job": false} {
+		for section, want := range map[string]bool{"jobs": true, "nodes": false, "now": false, "job": false} {
 			visible := false
 			if err := p.Eval(fmt.Sprintf("document.getElementById(%q).checkVisibility()", section),
 				&visible); err != nil || visible != want {
@@ -231,7 +231,7 @@ func TestBrowser_FollowsARunningJobAndCancelsIt(t *testing.T) {
 	p.Must(`document.querySelector('#cancel-reason').value = 'wrong data'`)
 	screenshot(t, p, "cancel", 1440)
 	p.Must(`document.querySelector('#cancel-form').requestSubmit()`)
-	p.WaitFor(`document.querySelector('#job-summary').innerText.includes('cancelled: wrong data')`)
+	p.WaitFor(`document.querySelector('#job-headline').innerText.includes('cancelled: wrong data')`)
 	p.WaitFor(`document.querySelector('#job-cancel').hidden`)
 	checkPage(t, p, "/jobs/running", 1440)
 }
@@ -239,6 +239,7 @@ func TestBrowser_FollowsARunningJobAndCancelsIt(t *testing.T) {
 func TestBrowser_ShowsEachPage(t *testing.T) {
 	browser, b, h := openBrowser(t)
 	runJob(t, b, "ended", time.Now().Add(-time.Minute), 12, "finished")
+	runJob(t, b, "slower", time.Now().Add(-2*time.Minute), 9, "finished")
 	publish := example[schemas.Sample](t, "sample")
 	publish.At = time.Now()
 	if _, err := b.Publish(within(t), publish); err != nil {
@@ -246,8 +247,9 @@ func TestBrowser_ShowsEachPage(t *testing.T) {
 	}
 	for _, width := range widths {
 		for path, section := range map[string]string{
-			"/": "jobs", "/nodes": "nodes", "/attainment": "score", "/advice": "advice",
-			"/what-if": "predict", "/regressors": "regressors",
+			"/": "now", "/nodes": "nodes", "/nodes/" + publish.Node: "node", "/attainment": "score",
+			"/attainment?since=7d&user=ada": "score", "/what-if": "predict", "/regressors": "regressors",
+			"/compare?jobs=ended,slower": "compare", "/nothing": "missing",
 		} {
 			p := browser.Page(t, h.url+path, width, 900)
 			p.WaitFor(fmt.Sprintf(`document.getElementById(%q).checkVisibility()`, section))
@@ -255,13 +257,13 @@ func TestBrowser_ShowsEachPage(t *testing.T) {
 			if err := p.Eval(`[...document.querySelectorAll('main > section')].filter((s) => s.checkVisibility()).map((s) => s.id)`, &shown); err != nil {
 				t.Fatal(err)
 			}
-			if path != "/" && !slices.Equal(shown, []string{section}) {
+			if !slices.Equal(shown, []string{section}) {
 				t.Errorf("%s shows %q, want %s alone", path, shown, section)
 			}
+			p.WaitFor(`document.querySelector('#connection').innerText !== 'Connecting…'`)
 			// The trainer does not run here; its list is unavailable, and the page says so.
-			p.WaitFor(`document.querySelector('#connection').dataset.state !== undefined`)
-			checkPage(t, p, path, width, "503")
-			screenshot(t, p, "page"+strings.ReplaceAll(path, "/", "-"), width)
+			checkPage(t, p, path, width, "503", "/nothing")
+			screenshot(t, p, "page-"+section, width)
 			p.Close()
 		}
 	}
@@ -282,9 +284,40 @@ func TestBrowser_SearchesJobs(t *testing.T) {
 	input("ALPHA")
 	p.WaitFor(rows + ` === 'alpha-2,alpha-1'`)
 	p.WaitFor(`location.search === '?search=ALPHA'`)
+	p.Must(`[...document.querySelectorAll('#jobs-table .sort')].find((b) => b.textContent === 'Job').click()`)
+	p.WaitFor(rows + ` === 'alpha-1,alpha-2' && location.search === '?search=ALPHA&sort=id'`)
+	p.Must(`[...document.querySelectorAll('#jobs-table [type=checkbox]')].forEach((box) => box.click())`)
+	p.WaitFor(`document.querySelector('#jobs-compare-link').href.endsWith('/compare?jobs=alpha-1,alpha-2')`)
 	input("gamma")
 	p.WaitFor(`document.querySelector('#jobs-none').checkVisibility()`)
 	checkPage(t, p, "/jobs", 1440)
+}
+
+// The first page has the job at risk with what to do, and the title of the window their number.
+func TestBrowser_ShowsWhichJobIsAtRisk(t *testing.T) {
+	browser, b, h := openBrowser(t)
+	runJob(t, b, "risky", time.Now().Add(-40*time.Second), 1, "") // its SLO of 45 s is almost over
+	p := browser.Page(t, h.url+"/", 1440, 900)
+	p.WaitFor(`document.querySelector('#now-counts dd')?.innerText === '1'`)
+	p.WaitFor(`document.querySelector('#now-table tr.risk').innerText.includes('at risk')`)
+	p.WaitFor(`document.title === '(1) Now – Courier'`)
+	checkPage(t, p, "/", 1440)
+}
+
+// A prediction is part of the address, with a chart and the command that runs it.
+func TestBrowser_PredictsWhatTheAddressAsks(t *testing.T) {
+	browser, _, h := openBrowser(t)
+	p := browser.Page(t, h.url+"/what-if?model=cnn&cpus=2&batch_sizes=8,16&epochs=3&slo=1m", 1440, 900)
+	p.WaitFor(`document.querySelectorAll('#what-if-table tbody tr').length === 2`)
+	want := "courier run --model cnn --cpus 2 --batch-sizes 8,16 --epochs 3 --slo 1m -- python train.py"
+	if got := p.Text("#what-if-command"); !strings.HasPrefix(got, want) {
+		t.Errorf("command = %q, want %q first", got, want)
+	}
+	p.Must(`document.querySelector('#epochs').value = '5'`)
+	p.Must(`document.querySelector('#what-if').requestSubmit()`)
+	p.WaitFor(`document.querySelector('#what-if-command').innerText.includes('--epochs 5')`)
+	p.WaitFor(`new URLSearchParams(location.search).get('epochs') === '5'`)
+	checkPage(t, p, "/what-if", 1440)
 }
 
 // proxyTo starts a proxy to an address. Requests for which pass is false fail.
@@ -335,8 +368,7 @@ func TestBrowser_CallsASectionEmptyOnlyIfItIs(t *testing.T) {
 	arrive := make(chan struct{})
 	var cut atomic.Bool
 	s := proxyTo(t, h.url, func(r *http.Request) bool {
-		switch r.URL.Path {
-		case "/api/v1/jobs", "/api/v1/nodes", "/api/v1/score", "/api/v1/regressors":
+		if r.URL.Path == "/api/v1/jobs" {
 			select {
 			case <-arrive:
 			case <-r.Context().Done():
@@ -363,23 +395,22 @@ func TestBrowser_CallsASectionEmptyOnlyIfItIs(t *testing.T) {
 	}
 
 	p.WaitFor(`document.querySelector('#zone').innerText !== 'your zone'`) // app.js has run
-	p.Must(`import('/web/nodes.js').then((nodes) => nodes.draw())`)        // as the page does each second
-	check("before the data arrives", "", "jobs,nodes,score,advice,regressors")
-	if got := p.Text("#jobs .loading"); got != "Loading…" {
+	p.Must(`import('/web/now.js').then((now) => now.redraw())`)            // as the page does each second
+	check("before the data arrives", "", "now")
+	if got := p.Text("#now .loading"); got != "Loading…" {
 		t.Errorf("the jobs are %q before they arrive, want Loading…", got)
 	}
 
 	close(arrive)
 	p.WaitFor(sections("loading") + ` === ''`)
-	// No trainer runs here, and the section of the regressors says so.
-	check("after the data arrived", "jobs,nodes,score,advice", "")
+	check("after the data arrived", "now", "")
 
 	p.WaitFor(`document.querySelector('#connection').dataset.state === 'live'`)
 	cut.Store(true)
 	s.CloseClientConnections()
 	p.WaitFor(`document.querySelector('#connection').dataset.state === 'lost'`)
-	check("while the connection is lost", "", "jobs,nodes,score,advice")
-	if got := p.Text("#score .loading"); !strings.Contains(got, "Unknown") {
+	check("while the connection is lost", "", "now")
+	if got := p.Text("#now .loading"); !strings.Contains(got, "Unknown") {
 		t.Errorf("the results are %q while the connection is lost, want Unknown", got)
 	}
 
@@ -392,7 +423,7 @@ func TestBrowser_CallsASectionEmptyOnlyIfItIs(t *testing.T) {
 
 	cut.Store(false)
 	p.WaitFor(`document.querySelector('#connection').dataset.state === 'live'`)
-	check("after the connection is back", "jobs,nodes,score,advice", "")
+	check("after the connection is back", "now", "")
 }
 
 func TestBrowser_FormatsFigures(t *testing.T) {

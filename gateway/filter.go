@@ -8,8 +8,11 @@ import (
 	"courier/schemas"
 )
 
+// onlyRisks selects the events job.<id>.risk among those of kindJob.
+const onlyRisks = schemas.EventRisk
+
 type eventFilter struct {
-	kinds map[string]bool // nil: all
+	kinds map[string]bool // kinds, or onlyRisks; nil: all
 
 	// If jobs or nodes is set, only events of these jobs and samples of these nodes match.
 	jobs, nodes map[string]bool
@@ -25,9 +28,9 @@ func readFilter(r *http.Request) (*eventFilter, error) {
 		return nil, err
 	}
 	for kind := range f.kinds {
-		if !slices.ContainsFunc(feeds, func(f feed) bool { return f.kind == kind }) {
-			return nil, schemas.Invalid("type", "%q is not one of %s, %s, %s, %s", kind,
-				kindAdvice, kindJob, kindRegressor, kindSample)
+		if kind != onlyRisks && !slices.ContainsFunc(feeds, func(f feed) bool { return f.kind == kind }) {
+			return nil, schemas.Invalid("type", "%q is not one of %s, %s, %s, %s, %s", kind,
+				kindAdvice, kindJob, kindRegressor, onlyRisks, kindSample)
 		}
 	}
 	if f.jobs, err = readNames(query, "job"); err != nil {
@@ -38,7 +41,8 @@ func readFilter(r *http.Request) (*eventFilter, error) {
 }
 
 func (f *eventFilter) wants(kind, subject string) bool {
-	if f.kinds != nil && !f.kinds[kind] {
+	isRisk := f.kinds[onlyRisks] && kind == kindJob && strings.HasSuffix(subject, "."+schemas.EventRisk)
+	if f.kinds != nil && !f.kinds[kind] && !isRisk {
 		return false
 	}
 	if f.jobs == nil && f.nodes == nil {
@@ -63,7 +67,8 @@ func (f *eventFilter) namesOf(kind string) map[string]bool {
 // wantsAny reports whether events of a feed can match.
 func (f *eventFilter) wantsAny(d *feed) bool {
 	allNames := f.jobs == nil && f.nodes == nil
-	return (f.kinds == nil || f.kinds[d.kind]) && (allNames || len(f.namesOf(d.kind)) > 0)
+	isWanted := f.kinds == nil || f.kinds[d.kind] || f.kinds[onlyRisks] && d.kind == kindJob
+	return isWanted && (allNames || len(f.namesOf(d.kind)) > 0)
 }
 
 // subjects returns a filter with which NATS delivers only a part of a feed, or nil.

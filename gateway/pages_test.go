@@ -20,6 +20,7 @@ func TestRoutes_RefuseWhatIsNone(t *testing.T) {
 		allow        string
 	}{
 		{"GET", "/api/v1/nothing", 404, schemas.CodeNotFound, ""},
+		{"GET", "/advice", 404, schemas.CodeNotFound, ""},
 		{"GET", "/api", 404, schemas.CodeNotFound, ""},
 		{"GET", "/favicon.ico", 404, schemas.CodeNotFound, ""},
 		{"GET", "/web/", 404, schemas.CodeNotFound, ""},
@@ -121,8 +122,8 @@ func TestPage_HoldsNothingThatItsPolicyForbids(t *testing.T) {
 		}
 	}
 	for _, name := range []string{
-		"app", "api", "dom", "chart", "nodes", "jobs", "advice", "whatif", "score", "format",
-		"life", "regressors", "session",
+		"address", "api", "app", "chart", "command", "compare", "dom", "format", "job", "jobs", "life",
+		"node", "nodes", "now", "plot", "regressors", "score", "session", "table", "whatif",
 	} {
 		script := h.do(t, "GET", "/web/"+name+".js", "").body
 		if m := regexp.MustCompile(

@@ -28,7 +28,7 @@ type apiRoute struct {
 
 // routes returns all routes. openapi.yaml describes them.
 func (g *Gateway) routes() []apiRoute {
-	page := g.serveFile("web/index.html")
+	page := g.serveFile(indexFile)
 	promote := g.changeChampion(schemas.SubjectRegressorPromote)
 	rollback := g.changeChampion(schemas.SubjectRegressorRollback)
 	return []apiRoute{
@@ -59,9 +59,10 @@ func (g *Gateway) routes() []apiRoute {
 		{method: "GET", path: "/{$}", handle: page, page: true},
 		{method: "GET", path: "/jobs", handle: page, page: true},
 		{method: "GET", path: "/jobs/{id}", handle: page, page: true},
+		{method: "GET", path: "/compare", handle: page, page: true},
 		{method: "GET", path: "/nodes", handle: page, page: true},
+		{method: "GET", path: "/nodes/{node}", handle: page, page: true},
 		{method: "GET", path: "/attainment", handle: page, page: true},
-		{method: "GET", path: "/advice", handle: page, page: true},
 		{method: "GET", path: "/what-if", handle: page, page: true},
 		{method: "GET", path: "/regressors", handle: page, page: true},
 	}
@@ -77,7 +78,7 @@ func (g *Gateway) Handler() http.Handler {
 	for _, rt := range g.routes() {
 		mux.Handle(rt.method+" "+rt.path, g.wrap(rt))
 	}
-	mux.Handle("/", g.wrap(apiRoute{path: "unknown", handle: unknownRoute(mux)}))
+	mux.Handle("/", g.wrap(apiRoute{path: "unknown", handle: g.unknownRoute(mux)}))
 
 	crossOrigin := http.NewCrossOriginProtection()
 	crossOrigin.SetDenyHandler(g.wrap(apiRoute{path: "unknown", handle: denyCrossOrigin}))
@@ -106,8 +107,9 @@ func denyCrossOrigin(http.ResponseWriter, *http.Request) error {
 	return schemas.Errorf(schemas.CodeForbidden, "", "cross-origin requests are not allowed")
 }
 
-// unknownRoute rejects an unknown route: 405 if the path exists for another method, else 404.
-func unknownRoute(mux *http.ServeMux) handler {
+// unknownRoute rejects an unknown route: 405 if the path exists for another method, else 404. A browser
+// gets the page, which says so.
+func (g *Gateway) unknownRoute(mux *http.ServeMux) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		var allowed []string
 		for _, method := range []string{"DELETE", "GET", "POST"} {
@@ -116,6 +118,14 @@ func unknownRoute(mux *http.ServeMux) handler {
 			if _, pattern := mux.Handler(&other); pattern != "/" {
 				allowed = append(allowed, method)
 			}
+		}
+		isBrowser := r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept"), "text/html")
+		if len(allowed) == 0 && isBrowser {
+			index := g.assets[indexFile]
+			w.Header().Set("Content-Type", index.kind)
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = w.Write(index.data) // fails only if the client is disconnected
+			return nil
 		}
 		if len(allowed) == 0 {
 			return schemas.Errorf(schemas.CodeNotFound, "", "no such route; see /api/v1/openapi.yaml")

@@ -10,8 +10,8 @@ export async function ask(path, body, method = body ? 'POST' : 'GET') {
   return answer;
 }
 
-// follow calls on.<kind> for each live event of these kinds, or only for those of one job if it is
-// given. It calls on.missed after lost events, and on.open and on.lost for the connection. The browser
+// follow calls on.news after each live event of these kinds, or only after those of one job if it is
+// given, and after lost events. It calls on.open and on.lost for the connection. The browser
 // reconnects and resumes after the last event, except after a response that is not an event stream. A
 // page in the background is not connected, because browsers open only six connections to a server.
 export function follow(kinds, job, on) {
@@ -24,10 +24,7 @@ export function follow(kinds, job, on) {
       on.lost();
       if (source.readyState === EventSource.CLOSED) setTimeout(connect, 3000);
     };
-    for (const kind of kinds) {
-      source.addEventListener(kind, (e) => on[kind](JSON.parse(e.data).event));
-    }
-    source.addEventListener('missed', on.missed);
+    for (const name of ['job', 'advice', 'regressor', 'missed']) source.addEventListener(name, on.news);
   };
   document.addEventListener('visibilitychange', () => (document.hidden ? source?.close() : connect()));
   connect();

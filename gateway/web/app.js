@@ -1,30 +1,33 @@
-// Connects the parts of the page: shows the sections of the address, loads the current state at each
-// connection, then follows events.
+// Connects the parts of the page: shows the view of the address, loads its state at each connection, then
+// follows events. A view is a module with start(id, again), read(), which loads its state, seconds, between
+// two reads, and maybe redraw(), for what changes with time alone.
 import { ask, follow } from './api.js';
 import { byId, el, text } from './dom.js';
 import { time } from './format.js';
-import * as advice from './advice.js';
+import * as compare from './compare.js';
 import * as job from './job.js';
 import * as jobs from './jobs.js';
+import * as node from './node.js';
 import * as nodes from './nodes.js';
+import * as now from './now.js';
 import * as regressors from './regressors.js';
 import * as score from './score.js';
 import * as session from './session.js';
 import * as whatIf from './whatif.js';
 
-let past = 10; // displayed jobs that have ended
 let following = false;
 let current; // when the data was last up to date
 
-// The first part of the address names the view; /jobs/ID is the view of a job.
+// The first part of the address names the view; /jobs/ID is the page of a job, /nodes/NAME of a node.
 const [, section = '', id = ''] = location.pathname.split('/').map(decodeURIComponent);
-const view = section === 'jobs' && id ? 'job' : section || 'overview';
-document.body.dataset.view = view;
-for (const s of document.querySelectorAll('section[data-views]')) s.hidden = !s.dataset.views.split(' ').includes(view);
+const name = { jobs: id && 'job', nodes: id && 'node', attainment: 'score', '': 'now' }[section] || section;
+const view = { now, jobs, job, compare, nodes, node, score, 'what-if': whatIf, regressors }[name];
+const titles = { now: 'Now', jobs: 'Jobs', compare: 'Compare jobs', nodes: 'Nodes', score: 'SLO attainment', 'what-if': 'What if', regressors: 'Regressors' };
+document.body.dataset.view = name;
+for (const s of document.querySelectorAll('section[data-view]')) s.hidden = s.dataset.view !== (view ? name : 'missing');
 for (const a of document.querySelectorAll('nav a')) {
-  if (a.getAttribute('href') === `/${section}`) a.setAttribute('aria-current', view === 'job' ? 'true' : 'page');
+  if (a.getAttribute('href') === `/${section}`) a.setAttribute('aria-current', id ? 'true' : 'page');
 }
-const shows = (name) => !byId(name).hidden;
 
 // connection shows whether the page is up to date. It dims data that is not, and hides that there is
 // none.
@@ -35,6 +38,12 @@ function connection(trouble) {
   document.body.dataset.connection = state;
   for (const p of document.querySelectorAll('.loading')) text(p, trouble ? 'Unknown while Courier does not answer.' : 'Loading…');
   text(byId('connection'), trouble ? `✕ ${trouble}${current ? `; data of ${time(current)}` : ''}` : '● live');
+}
+
+// atRisk shows the number of jobs at risk in the title and the icon of the window.
+function atRisk(n) {
+  document.title = `${n ? `(${n}) ` : ''}${titles[name] ?? (id || 'Not found')} – Courier`;
+  document.querySelector('link[rel=icon]').href = n ? '/web/icon-risk.svg' : '/web/icon.svg';
 }
 
 const retrySeconds = 10;
@@ -66,58 +75,30 @@ function debounce(task) {
   return call;
 }
 
-const readJobs = debounce(() => jobs.read(ask, past));
-const readJob = debounce(job.read);
-const readNodes = debounce(() => nodes.read(ask));
-const readScore = debounce(async () => score.load(await ask('score')));
-const readRegressors = debounce(async () => {
-  whatIf.regressors(await ask('regressors'));
-  await ask('regressors/life').then(regressors.load, regressors.trouble); // only the trainer may be unavailable
-});
-const readAll = debounce(async () => {
-  await jobs.read(ask, past);
-  const found = await Promise.allSettled(jobs.advised().map((id) => ask(`jobs/${id}/advice`)));
-  const failed = found.find((f) => f.status === 'rejected' && f.reason.status !== 404);
-  if (failed) throw failed.reason; // unavailable, which does not mean that there is no advice
-  advice.take(...found.filter((f) => f.status === 'fulfilled').map((f) => f.value));
-});
-
+atRisk(0);
+text(byId('zone'), Intl.DateTimeFormat().resolvedOptions().timeZone);
 await session.start();
 
-// The what-if form needs the jobs too: it proposes their models.
-const needs = [
-  { read: readNodes, for: ['nodes'], seconds: 2 }, // polls, because a large cluster has too many live samples
-  { read: readRegressors, for: ['regressors', 'predict'], seconds: 10 },
-  { read: readScore, for: ['score'], seconds: 10 },
-  { read: readAll, for: ['advice', 'predict'], seconds: 10 },
-  { read: readJobs, for: ['jobs'], seconds: 2 }, // polls too, because the events of many jobs are larger than the list
-  { read: readJob, for: ['job'], seconds: 10 },
-].filter((n) => n.for.some(shows));
-const wanted = (read) => () => { if (needs.some((n) => n.read === read)) read(); };
-const readState = () => needs.forEach((n) => n.read());
-if (view === 'job') job.start(id, readJob);
-
-// A view follows only the events that it shows. A view of a polled list follows the rare events of
-// regressors, to notice a lost connection.
-const kinds = { job: ['job', 'advice'], advice: ['advice'] }[view] ?? ['regressor'];
-follow(kinds, view === 'job' && id, {
-  open: () => { following = true; readState(); },
-  lost: () => { following = false; connection('connection lost, reconnecting'); },
-  missed: readState,
-  job: readJob,
-  advice: view === 'job' ? readJob : advice.take,
-  regressor: wanted(readRegressors),
-});
-nodes.start(readNodes);
-jobs.start(readJobs);
-advice.start();
-
-byId('jobs-more').addEventListener('click', () => { past *= 4; readJobs(); });
-whatIf.start();
-text(byId('zone'), Intl.DateTimeFormat().resolvedOptions().timeZone);
+if (view) {
+  const read = debounce(view.read), countRisks = debounce(async () => atRisk((await ask('jobs?limit=1')).at_risk));
+  view.start(id, read);
+  // A view follows the events that concern it, and is read again after each. A view of a long list is read
+  // from time to time instead, because the events of many jobs are larger than the list; it follows rare
+  // events, to notice a lost connection.
+  const kinds = { job: ['job', 'advice'], now: ['risk', 'regressor'] }[name] ?? ['regressor'];
+  follow(kinds, name === 'job' && id, {
+    open: () => { following = true; read(); countRisks(); },
+    lost: () => { following = false; connection('connection lost, reconnecting'); },
+    news: read,
+  });
+  const every = (seconds, call) => setInterval(() => document.hidden || call(), 1000 * seconds);
+  if (view.seconds) every(view.seconds, read);
+  every(retrySeconds, countRisks);
+  if (view.redraw) every(1, view.redraw);
+} else {
+  text(byId('connection'), '');
+}
 ask('about').then((a) => {
   text(byId('about'), `Courier ${a.version}.`);
   if (a.clickhouse_url) byId('links').append(el('a', { href: a.clickhouse_url }, 'SQL over HTTP'));
 }).catch(() => {}); // the footer is optional
-setInterval(() => { nodes.draw(); jobs.draw(); job.redraw(); }, 1000);
-for (const { read, seconds } of needs.filter((n) => n.seconds)) setInterval(() => document.hidden || read(), 1000 * seconds);

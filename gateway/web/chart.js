@@ -1,29 +1,39 @@
 // Small charts. The text next to each chart contains the same information.
 import { el } from './dom.js';
+import { duration, percent } from './format.js';
 
-export const minutes = 5; // time range of a sparkline
-const width = 300, height = 48;
-
-// runs splits the points with a value at gaps of more than gap seconds.
-function runs(points, value, gap) {
-  const all = [[]];
-  for (const p of points.filter((p) => p[value] !== undefined)) {
-    const last = all.at(-1).at(-1) ?? p;
-    if (Date.parse(p.at) - Date.parse(last.at) > 1000 * gap) all.push([]);
-    all.at(-1).push(p);
+// choices draws the alternatives of an advice: time, with a line to its upper bound, against accuracy. The
+// SLO is a vertical line, the chosen alternative is ringed, and unbeaten ones are filled: no other is faster
+// and at least as accurate.
+export function choices(advice, slo) {
+  const all = advice.alternatives.filter((a) => a.predicted_seconds !== undefined && a.predicted_accuracy !== undefined);
+  if (!all.length) return [];
+  const width = 640, height = 280, left = 52, right = 16, top = 12, bottom = 36;
+  const bounds = all.map((a) => Math.min(a.upper_bound_seconds ?? 0, 3 * a.predicted_seconds));
+  const most = 1.05 * Math.max(slo ?? 0, ...all.map((a) => a.predicted_seconds), ...bounds);
+  const accuracies = all.map((a) => a.predicted_accuracy), least = Math.min(...accuracies), best = Math.max(...accuracies);
+  const margin = 0.1 * Math.max(0.01, best - least), low = Math.max(0, least - margin), high = Math.min(1, best + margin);
+  const x = (s) => left + ((width - left - right) * Math.min(s, most)) / most;
+  const y = (a) => top + ((height - top - bottom) * (high - a)) / (high - low);
+  const label = (px, py, words, anchor = 'middle') => el('text', { x: px, y: py, 'text-anchor': anchor }, words);
+  const parts = [];
+  for (let i = 0; i <= 4; i++) {
+    const s = (most * i) / 4, a = low + ((high - low) * i) / 4;
+    parts.push(el('path', { class: 'grid', d: `M${left},${y(a)}H${width - right}` }));
+    parts.push(label(left - 6, y(a) + 4, percent(a, 1), 'end'), label(x(s), height - 18, duration(s), i === 4 ? 'end' : 'middle'));
   }
-  return all.filter((r) => r.length > 1);
-}
-
-// sparkline draws CPU as an area and IO-wait as a dashed line over the last minutes, with a gap for
-// missing samples.
-export function sparkline(points, now, gap) {
-  const x = (p) => (width * (1 - (now - Date.parse(p.at)) / (minutes * 60_000))).toFixed(1);
-  const path = (run, value) => 'M' + run.map((p) => `${x(p)},${(height - 1 - p[value] * (height - 2)).toFixed(1)}`).join('L');
-  const area = runs(points, 'cpu_ratio', gap).map((r) => `${path(r, 'cpu_ratio')}L${x(r.at(-1))},${height}L${x(r[0])},${height}Z`);
-  const line = runs(points, 'io_wait_ratio', gap).map((r) => path(r, 'io_wait_ratio'));
-  return el('svg', { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: 'none', class: 'spark', 'aria-hidden': 'true' },
-    el('path', { class: 'cpu', d: area.join('') }), el('path', { class: 'wait', d: line.join('') }));
+  parts.push(label(left, height - 3, 'predicted time and its upper bound; vertical: predicted accuracy', 'start'));
+  if (slo) parts.push(el('path', { class: 'slo', d: `M${x(slo)},${top}V${height - bottom}` }), label(x(slo) - 5, top + 10, `SLO ${duration(slo)}`, 'end'));
+  const isFaster = (b, a) => b.predicted_seconds < a.predicted_seconds && b.predicted_accuracy >= a.predicted_accuracy;
+  for (const a of all) {
+    const isChosen = ['batch_size', 'cpus', 'epochs'].every((k) => a[k] === advice.chosen?.[k]);
+    const isBeaten = all.some((b) => isFaster(b, a)), px = x(a.predicted_seconds), py = y(a.predicted_accuracy);
+    const words = [`batch ${a.batch_size}, ${a.cpus} CPUs, ${a.epochs} epochs: ${duration(a.predicted_seconds)}, accuracy ${percent(a.predicted_accuracy, 1)}`, isChosen && 'chosen', !isBeaten && 'unbeaten'];
+    if (a.upper_bound_seconds) parts.push(el('path', { class: 'interval', d: `M${px},${py}H${x(a.upper_bound_seconds)}` }));
+    parts.push(el('circle', { class: isChosen ? 'champion' : isBeaten ? 'hollow' : 'bin', cx: px, cy: py, r: isChosen ? 6 : 4.5 }, el('title', {}, words.filter(Boolean).join(', '))));
+    if (isChosen || !isBeaten) parts.push(label(px, py - 9, `${a.batch_size}`));
+  }
+  return [el('svg', { viewBox: `0 0 ${width} ${height}`, class: 'choices', role: 'img', 'aria-label': 'Predicted time and accuracy of every alternative' }, ...parts)];
 }
 
 // timeline draws a job since its submission: elapsed time, predicted remaining time, and the deadline

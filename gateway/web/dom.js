@@ -3,6 +3,16 @@
 export const byId = (id) => document.getElementById(id);
 const svgTags = new Set(['svg', 'rect', 'path', 'circle', 'text', 'g', 'title']);
 
+// copyButton makes a button that copies what content returns.
+export function copyButton(button, content) {
+  const name = button.textContent;
+  button.addEventListener('click', async () => {
+    const copied = await navigator.clipboard?.writeText(content()).then(() => true, () => false);
+    text(button, copied ? 'Copied' : 'Copy the text by hand');
+    setTimeout(() => text(button, name), 2000);
+  });
+}
+
 // el creates an element; children are elements or text.
 export function el(tag, attributes = {}, ...children) {
   const e = svgTags.has(tag) ? document.createElementNS('http://www.w3.org/2000/svg', tag) : document.createElement(tag);

@@ -1,21 +1,29 @@
 // The page of one job: its course, predictions, advice, neighbours and receipt.
 import { ask } from './api.js';
-import { byId, el, loaded, text } from './dom.js';
+import { byId, copyButton, el, loaded, text } from './dom.js';
 import { cpus, decision, duration, modelLevel, number, percent, probability, time, unknown } from './format.js';
 import { timeline } from './chart.js';
-import { isOpen, outcome, stateText } from './jobs.js';
+import { runCommand } from './command.js';
+import { action, columns, isOpen, isTroubled, jobsOf, nodePath, outcome, stateText } from './jobs.js';
+import { table } from './table.js';
 import { draw, joined, points, series } from './plot.js';
 import * as session from './session.js';
 
 const maxRows = 200; // epochs in the table, newest first
 let id = '';
 let shown; // the last history
+let links = []; // outside pages about a job, each with a name and a template of its address
+let drawNeighbours;
+export const seconds = 10;
 
-// start prepares the page of a job; changed is called after a cancellation.
+// start prepares the page of a job; changed is called after a change.
 export function start(job, changed) {
   id = job;
   text(byId('job-title'), id);
-  document.title = `${id} – Courier`;
+  const c = columns;
+  drawNeighbours = table(byId('job-neighbours'), [c.job, c.state, c.configuration, c.started, c.ended, c.user]);
+  copyButton(byId('job-copy'), () => byId('job-command').textContent);
+  ask('about').then((a) => { links = a.job_links ?? []; changed(); }, () => {}); // the links are optional
   const dialog = byId('cancel-dialog');
   byId('job-cancel').addEventListener('click', () => { text(byId('cancel-error'), ''); dialog.showModal(); });
   byId('cancel-no').addEventListener('click', () => dialog.close());
@@ -56,15 +64,21 @@ export async function read() {
 function show(h) {
   const j = h.job;
   byId('job-cancel').hidden = !isOpen(j) || !session.maySubmit();
+  headline(j);
   summary(j);
+  byId('job-request').hidden = !h.request;
+  if (h.request) text(byId('job-command'), runCommand(h.request));
+  outside(j);
+  const beside = h.neighbours.slice(0, 4).map((n) => n.job_id);
+  byId('job-compare').hidden = !beside.length;
+  byId('job-compare').href = `/compare?jobs=${[id, ...beside].join(',')}`;
   charts(h);
   byId('job-charts-empty').hidden = h.epochs.length > 0;
   rows('job-epochs', h.epochs.toReversed().slice(0, maxRows), (e) => [number(e.epoch), time(e.at), duration(e.duration_seconds), number(e.batch_size), figure(e.loss), metric(e), number(e.concurrent_jobs, 1), percent(e.storage_wait_ratio, 1), percent(e.memory_wait_ratio, 1)]);
   byId('job-epochs-details').hidden = !h.epochs.length;
   list('job-advice', h.predictions, (p) => [decision(p.decision), `${p.action.replaceAll('_', ' ')}${p.ends_at ? `, end predicted for ${time(p.ends_at)}` : ''}${p.latest_at ? `, at the latest ${time(p.latest_at)}` : ''}${p.probability === undefined ? '' : `, SLO met with probability ${probability(p.probability)}`}`, p.message, p.decision]);
   list('job-changes', h.changes, (c) => [c.kind, '', c.text, c.kind === 'risk' ? 'best_effort' : '']);
-  rows('job-neighbours', h.neighbours, (n) => [el('a', { href: `/jobs/${n.job_id}` }, n.job_id), stateText(n.state), n.model, number(n.batch_size), number(n.cpus), n.started_at ? time(n.started_at) : unknown, n.ended_at ? time(n.ended_at) : unknown]);
-  byId('job-neighbours').hidden = !h.neighbours.length;
+  drawNeighbours(h.neighbours, (n) => n.job_id);
   byId('job-neighbours-empty').hidden = h.neighbours.length > 0;
 }
 
@@ -85,15 +99,38 @@ const phases = (p = {}) => [
   p.device && `${p.devices ?? 1} × ${p.device}`,
 ].filter(Boolean).join(', ');
 
+// headline says the state, the outcome, and for an open job what to do.
+function headline(j) {
+  const place = j.queue_position ? `, place ${number(j.queue_position)} of the queue` : '';
+  const slo = j.slo_seconds ? `SLO of ${duration(j.slo_seconds)}: ${outcome(j)}` : 'no SLO';
+  text(byId('job-headline'), `${stateText(j.state)}${place}${j.reason ? `: ${j.reason}` : ''} · ${slo}`);
+  byId('job-headline').classList.toggle('risk', isTroubled(j));
+  const [next, cost] = action(j), note = isOpen(j) ? `Next: ${next}${cost ? ` (${cost})` : ''}` : '';
+  text(byId('job-next'), note);
+  byId('job-next').hidden = !note;
+  text(byId('job-not-learned'), j.not_learned ? `Not learned from: ${j.not_learned}` : '');
+  byId('job-not-learned').hidden = !j.not_learned;
+}
+
+// outside shows the links to other systems, with the values of the job in their addresses.
+function outside(j) {
+  const values = { id: j.job_id, user: j.user, model: j.model, dataset: j.dataset, node: j.nodes?.[0] };
+  const fill = (template) => template.replace(/\{(\w+)\}/g, (_, name) => encodeURIComponent(values[name] ?? ''));
+  byId('job-links').replaceChildren(...links.map((l) => el('a', { href: fill(l.url), rel: 'noreferrer' }, l.name)));
+}
+
+// joinedLinks lists names as links.
+const joinedLinks = (names, path) => el('span', {}, ...names.flatMap((n, i) => [i ? ', ' : '', el('a', { href: path(n) }, n)]));
+
 function summary(j) {
+  const labels = Object.entries(j.labels ?? {}).map(([name, value]) => `${name}=${value}`);
   const fields = [
-    ['State', `${stateText(j.state)}${j.reason ? `: ${j.reason}` : ''}`],
-    ...(j.not_learned ? [['Not learned', j.not_learned]] : []),
-    ['Model', modelLevel(j.model, j.dataset)],
+    ['Model', el('a', { href: jobsOf('model', j.model) }, modelLevel(j.model, j.dataset))],
     ['Configuration', [j.batch_size && `batch ${number(j.batch_size)}`, j.cpus && cpus(j.cpus)].filter(Boolean).join(', ') || unknown],
     ['Epochs', `${number(j.epochs_done)}${j.epochs ? ` of ${number(j.epochs)}` : ''}${j.running_epoch ? `, ${percent(j.epoch_ratio)} of epoch ${number(j.running_epoch)}` : ''}`], ['Accuracy', percent(j.accuracy, 2)],
-    ['SLO', j.slo_seconds ? `${duration(j.slo_seconds)}, ${outcome(j)}` : 'none'], ...(isOpen(j) ? [[j.proposal ? 'Proposed change' : 'Decision', j.proposal ?? decision(j.decision)]] : []), ['Bottleneck', bottlenecks[j.bottleneck]], ['Inside', phases(j.phases)],
-    ['Nodes', (j.nodes ?? []).join(', ') || unknown], ['User', j.user], ['Submitted', j.submitted_at && time(j.submitted_at)], ['Started', j.started_at && time(j.started_at)],
+    ['Bottleneck', bottlenecks[j.bottleneck]], ['Inside', phases(j.phases)],
+    ['Nodes', j.nodes?.length ? joinedLinks(j.nodes, nodePath) : unknown], ['User', j.user && joinedLinks([j.user], (u) => jobsOf('user', u))],
+    ['Labels', labels.length && joinedLinks(labels, (l) => jobsOf('label', l))], ['Submitted', j.submitted_at && time(j.submitted_at)], ['Started', j.started_at && time(j.started_at)],
     ['Ended', j.ended_at && time(j.ended_at)], ['Deadline', j.deadline_at && time(j.deadline_at)], ['Predicted end', j.predicted_end_at && time(j.predicted_end_at)],
   ].filter(([, value]) => value);
   byId('job-summary').replaceChildren(...fields.map(([name, value]) => el('div', {}, el('dt', {}, name), el('dd', {}, value))));

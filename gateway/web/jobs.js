@@ -1,85 +1,14 @@
-// The jobs: state, epochs, predicted end and deadline.
-import { byId, el, keyed, loaded, text } from './dom.js';
+// Jobs in words, and the list of all jobs.
+import { ask } from './api.js';
+import { bind, bindPeriod, param, query, set } from './address.js';
+import { byId, el, loaded, text } from './dom.js';
 import { probability, cpus, decision, duration, number, percent, time, modelLevel, unknown } from './format.js';
 import { timeline } from './chart.js';
+import { table } from './table.js';
 
-const states = { submitted: '◌ submitted', queued: '◔ queued', refused: '⊘ refused', running: '▶ running', finished: '■ finished', failed: '✕ failed', cancelled: '– cancelled', lost: '? lost' };
-let jobs = [];
-
+export const states = { submitted: '◌ submitted', queued: '◔ queued', refused: '⊘ refused', running: '▶ running', finished: '■ finished', failed: '✕ failed', cancelled: '– cancelled', lost: '? lost' };
 export const stateText = (state) => states[state] ?? state;
 export const isOpen = (j) => ['submitted', 'queued', 'running'].includes(j.state);
-// advised returns the IDs of the first few open jobs with advice.
-export const advised = () => jobs.filter((j) => isOpen(j) && j.decision).slice(0, 8).map((j) => j.job_id);
-
-const maxPages = 8; // requests of one list; a search looks at some thousands of jobs in each
-const maxOpen = 5000;
-
-// filters returns the query parameters of the search form.
-function filters() {
-  const q = new URLSearchParams();
-  const search = byId('jobs-search').value.trim(), state = byId('jobs-state').value;
-  if (search) q.set('search', search);
-  if (state) q.set('state', state);
-  return q;
-}
-
-// pages loads up to limit jobs in as many requests as a search needs.
-async function pages(ask, q, limit) {
-  q.set('limit', Math.min(limit, 1000));
-  const list = await ask(`jobs?${q}`);
-  for (let i = 1; i < maxPages && list.next && list.jobs.length < limit; i++) {
-    q.set('after', list.next);
-    const page = await ask(`jobs?${q}`);
-    list.jobs.push(...page.jobs);
-    list.next = page.next;
-  }
-  return list;
-}
-
-// read loads jobs that match the form: all open ones, then the newest that have ended.
-export async function read(ask, past) {
-  const form = filters(), state = form.get('state');
-  const list = (selection, limit, wanted) => {
-    const q = new URLSearchParams(form);
-    if (!state) q.set('state', selection);
-    return wanted ? pages(ask, q, limit) : { jobs: [] };
-  };
-  const [open, ended] = await Promise.all([
-    list('open', maxOpen, !state || isOpen({ state })), list('ended', past, !state || !isOpen({ state })),
-  ]);
-  load(open, ended, [...form].length > 0);
-}
-
-// count describes the totals of the cluster by state.
-function count(totals) {
-  const some = Object.keys(states).filter((s) => totals?.[s]).map((s) => `${number(totals[s])} ${s}`);
-  const risk = jobs.filter((j) => j.at_risk).length;
-  return [...(risk ? [`${risk} at risk`] : []), ...some].join(', ');
-}
-
-function load(open, ended, filtered) {
-  jobs = [...open.jobs, ...ended.jobs];
-  text(byId('jobs-count'), count(open.totals ?? ended.totals));
-  loaded('jobs');
-  byId('jobs-empty').hidden = jobs.length > 0 || filtered;
-  byId('jobs-none').hidden = jobs.length > 0 || !filtered;
-  byId('jobs-form').hidden = !jobs.length && !filtered;
-  byId('jobs-table').hidden = jobs.length === 0;
-  byId('jobs-more').hidden = !ended.next;
-  for (const name of ['model', 'dataset']) {
-    const known = [...new Set(jobs.map((j) => j[name]).filter(Boolean))];
-    keyed(byId(name + 's'), known, (v) => v, (v) => el('option', { value: v }), () => {});
-  }
-  draw();
-}
-
-// make creates an empty row; the table header labels the cells.
-const make = () => el('tr', {}, ...[...byId('jobs-table').tHead.rows[0].cells].map(({ textContent: name }, i) => {
-  const cell = el(i ? 'td' : 'th', i ? { 'data-label': name } : { scope: 'row' }, el(i ? 'span' : 'a'), el('small'));
-  if (i === 3) cell.prepend(el('progress', { 'aria-label': name }));
-  if (i === 4) cell.prepend(el('div'));
-  return cell;
-}));
 
 // outcome describes whether a job met its SLO, or with which probability it will.
 export function outcome(j) {
@@ -90,10 +19,13 @@ export function outcome(j) {
 }
 
 // late returns by how many seconds a job ends, or will end, after its deadline; negative if before.
-function late(j) {
+export function late(j) {
   const at = j.state === 'finished' ? j.ended_at : isOpen(j) && j.predicted_end_at;
   return at && j.deadline_at ? (Date.parse(at) - Date.parse(j.deadline_at)) / 1000 : undefined;
 }
+
+// isTroubled reports whether a job has missed its SLO, or will probably.
+export const isTroubled = (j) => late(j) > 0 || j.at_risk || j.met_slo === false;
 
 // end describes the timeline in words.
 function end(j) {
@@ -103,37 +35,107 @@ function end(j) {
   return j.state === 'running' ? 'no prediction yet' : 'not started';
 }
 
-function update(row, j) {
-  const at = (i, query) => row.children[i].querySelector(query);
-  at(0, 'a').setAttribute('href', `/jobs/${j.job_id}`);
-  const cells = [
-    [j.job_id, modelLevel(j.model, j.dataset)],
-    [states[j.state] ?? j.state, j.reason ?? (j.nodes ?? []).join(', ')],
-    [j.batch_size ? `batch ${number(j.batch_size)}` : unknown, j.cpus ? cpus(j.cpus) : ''],
-    [j.epochs ? `${number(j.epochs_done)} of ${number(j.epochs)}` : number(j.epochs_done), j.accuracy === undefined ? '' : `accuracy ${percent(j.accuracy, 1)}`],
-    [end(j), j.deadline_at ? `deadline ${time(j.deadline_at)}` : 'no deadline'],
-    [outcome(j), j.slo_seconds ? `SLO ${duration(j.slo_seconds)}` : ''],
-    isOpen(j) ? [j.proposal ?? decision(j.decision), ''] : [unknown, ''],
-  ];
-  cells.forEach(([main, small], i) => { text(at(i, i ? 'span' : 'a'), main); text(at(i, 'small'), small); });
-  row.className = late(j) > 0 || j.at_risk || j.met_slo === false ? 'risk' : '';
-  Object.assign(at(3, 'progress'), { hidden: !j.epochs, max: j.epochs || 1, value: j.epochs_done });
-  at(4, 'div').replaceChildren(...(j.deadline_at || j.predicted_end_at ? [timeline(j, Date.now())] : []));
+// action describes what to do with an open job, and what that brings and costs.
+export function action(j) {
+  if (!j.proposal) return [j.at_risk ? 'No change is known that helps' : 'Continue', decision(j.decision)];
+  const loss = j.accuracy_loss, extra = j.extra_cpu_seconds;
+  const cost = [
+    loss !== undefined && (Math.abs(loss) < 0.0005 ? 'no accuracy' : `${number(100 * Math.abs(loss), 1)} points of accuracy${loss < 0 ? ' more' : ''}`),
+    extra !== undefined && `${duration(Math.abs(extra))} of CPU time ${extra < 0 ? 'less' : 'more'}`,
+  ].filter(Boolean).join(', ');
+  const gain = j.saved_probability === undefined ? '' : `SLO ${probability(j.saved_probability)} instead of ${probability(j.probability)}`;
+  return [j.proposal, [gain, cost && `costs ${cost}`].filter(Boolean).join('; ')];
 }
 
-// start connects the search form, whose values are also in the address of the page.
-export function start(again) {
-  const given = new URLSearchParams(location.search);
-  byId('jobs-search').value = given.get('search') ?? '';
-  byId('jobs-state').append(...Object.keys(states).map((s) => el('option', { value: s }, stateText(s))));
-  byId('jobs-state').value = given.get('state') ?? '';
-  const changed = () => {
-    history.replaceState(null, '', `${location.pathname}${[...filters()].length ? `?${filters()}` : ''}`);
+// Addresses of what a job refers to.
+export const jobPath = (id) => `/jobs/${id}`;
+export const nodePath = (name) => `/nodes/${name}`;
+export const jobsOf = (name, value) => `/jobs?${new URLSearchParams({ [name]: value })}`;
+
+// Columns of tables of jobs.
+const links = (cell, found) => {
+  const now = found.map(([, href]) => href).join(' ');
+  if (cell.dataset.links === now) return;
+  cell.dataset.links = now;
+  cell.replaceChildren(...found.map(([name, href]) => el('span', {}, el('a', { href }, name))));
+};
+export const columns = {
+  job: { name: 'Job', sort: 'id', cell: (j) => [j.job_id, modelLevel(j.model, j.dataset), jobPath(j.job_id)] },
+  id: { name: 'Job', sort: 'id', cell: (j) => [j.job_id, '', jobPath(j.job_id)] },
+  model: { name: 'Model', sort: 'model', cell: (j) => [modelLevel(j.model, j.dataset), '', jobsOf('model', j.model)] },
+  user: { name: 'User', sort: 'user', cell: (j) => (j.user ? [j.user, '', jobsOf('user', j.user)] : [unknown]) },
+  nodes: { name: 'Nodes', sort: 'node', fill: (cell, j) => links(cell, (j.nodes ?? []).map((n) => [n, nodePath(n)])) },
+  state: { name: 'State', sort: 'state', cell: (j) => [stateText(j.state), j.queue_position ? `place ${j.queue_position}: ${j.reason ?? ''}` : j.reason ?? ''] },
+  configuration: { name: 'Configuration', cell: (j) => [[j.batch_size && `batch ${number(j.batch_size)}`, j.cpus && cpus(j.cpus)].filter(Boolean).join(', ') || unknown] },
+  epochs: { name: 'Epochs', cell: (j) => [j.epochs ? `${number(j.epochs_done)} of ${number(j.epochs)}` : number(j.epochs_done), j.accuracy === undefined ? '' : `accuracy ${percent(j.accuracy, 1)}`] },
+  started: { name: 'Started', sort: 'started', cell: (j) => [j.started_at ? time(j.started_at) : unknown] },
+  ended: { name: 'Ended', sort: 'ended', cell: (j) => [j.ended_at ? time(j.ended_at) : unknown] },
+  end: {
+    name: 'End and deadline', sort: 'deadline', make: () => [el('div')],
+    fill: (cell, j) => cell.firstChild.replaceChildren(...(j.deadline_at || j.predicted_end_at ? [timeline(j, Date.now())] : [])),
+    cell: (j) => [end(j), j.deadline_at ? `deadline ${time(j.deadline_at)}` : 'no deadline'],
+  },
+  slo: { name: 'SLO', sort: 'probability', cell: (j) => [outcome(j), j.slo_seconds ? `SLO ${duration(j.slo_seconds)}` : ''] },
+  action: { name: 'Proposed action', cell: action },
+  queue: { name: 'Place', cell: (j) => [number(j.queue_position)] },
+  reason: { name: 'Reason', cell: (j) => [j.reason ?? unknown] },
+  late: { name: 'Late by', cell: (j) => [late(j) > 0 ? duration(late(j)) : unknown] },
+};
+export const style = (j) => (isTroubled(j) ? 'risk' : '');
+
+const selections = ['state', 'search', 'user', 'model', 'node', 'label', 'since', 'until', 'at_risk', 'missed', 'sort'];
+const maxCompared = 5;
+const maxPages = 8; // requests of one list; a search looks at some thousands of jobs in each
+let draw, marked = [];
+export const seconds = 3;
+
+// read loads the jobs that match the address.
+export async function read() {
+  const limit = Math.min(1000, Number(param('limit')) || 50);
+  const q = query(selections, { limit });
+  const list = await ask(`jobs?${q}`);
+  for (let i = 1; i < maxPages && !param('sort') && list.next && list.jobs.length < limit; i++) {
+    q.set('after', list.next);
+    const page = await ask(`jobs?${q}`);
+    list.jobs.push(...page.jobs);
+    list.next = page.next;
+  }
+  const { jobs } = list, filtered = selections.some((name) => name !== 'sort' && param(name));
+  loaded('jobs');
+  const some = Object.keys(states).filter((s) => list.totals?.[s]).map((s) => `${number(list.totals[s])} ${s}`);
+  text(byId('jobs-count'), some.join(', '));
+  byId('jobs-empty').hidden = jobs.length > 0 || filtered;
+  byId('jobs-none').hidden = jobs.length > 0 || !filtered;
+  byId('jobs-more').hidden = !list.next || limit >= 1000;
+  byId('jobs-compare').hidden = jobs.length < 2;
+  draw(jobs, (j) => j.job_id, style);
+}
+
+// select lets people mark jobs to compare.
+function select(j) {
+  const box = el('input', { type: 'checkbox', 'aria-label': `Compare ${j.job_id}` });
+  box.addEventListener('change', () => {
+    marked = box.checked ? [...marked, j.job_id] : marked.filter((id) => id !== j.job_id);
+    const fits = marked.length >= 2 && marked.length <= maxCompared;
+    text(byId('jobs-compare-note'), fits || !marked.length ? '' : `Mark two to ${maxCompared} jobs.`);
+    byId('jobs-compare-link').toggleAttribute('hidden', !fits);
+    byId('jobs-compare-link').href = `/compare?jobs=${marked.join(',')}`;
+    text(byId('jobs-compare-link'), `Compare ${marked.length} jobs`);
+  });
+  return [box];
+}
+
+export function start(_, again) {
+  const c = columns;
+  draw = table(byId('jobs-table'), [c.id, { name: 'Mark', make: select }, c.model, c.user, c.nodes, c.state, c.configuration, c.epochs, c.started, c.ended, c.slo], again);
+  const form = byId('jobs-form');
+  const choices = [['open', 'open'], ['ended', 'ended'], ['finished,failed', 'finished or failed'], ...Object.keys(states).map((s) => [s, s])];
+  if (param('state') && !choices.some(([v]) => v === param('state'))) choices.push([param('state'), param('state').replaceAll(',', ', ')]);
+  byId('jobs-state').append(...choices.map(([value, name]) => el('option', { value }, name)));
+  bind(form, again);
+  bindPeriod(form, el, again);
+  byId('jobs-more').addEventListener('click', () => {
+    set({ limit: String(Math.min(1000, 4 * (Number(param('limit')) || 50))) });
     again();
-  };
-  byId('jobs-search').addEventListener('input', changed);
-  byId('jobs-state').addEventListener('change', changed);
-  byId('jobs-form').addEventListener('submit', (e) => { e.preventDefault(); changed(); });
+  });
 }
-
-export const draw = () => keyed(byId('jobs-table').tBodies[0], jobs, (j) => j.job_id, make, update);

@@ -1,97 +1,82 @@
-// A page of nodes, each with its last sample and recent points.
+// All nodes as a heat map and a table, the silent ones first.
+import { ask } from './api.js';
+import { bind, param } from './address.js';
 import { byId, el, keyed, loaded, text } from './dom.js';
 import { bytes, duration, number, percent, unknown } from './format.js';
-import { minutes, sparkline } from './chart.js';
+import { jobsOf, nodePath } from './jobs.js';
+import { table } from './table.js';
 
-const size = 12; // nodes per page
-let shown = []; // entries of GET /nodes, with heard: arrival of the sample by the browser's clock
-let total = 0, alive = 0, next; // totals of matching nodes; next: parameter after of the next page
-let pages = ['']; // parameter after of each page up to the current one
-let reads = 0; // counter to ignore responses that arrive after newer ones
+const size = 1000; // nodes of a page; the search finds the others
+export const seconds = 5;
+let drawTable, nodes = [], running = new Map();
 
-const age = (n) => (Date.now() - n.heard) / 1000;
-const live = (n) => age(n) <= n.patience_seconds;
+// freeCPUs returns how many CPUs of a node no running job was given.
+export const freeCPUs = (n, jobs) => Math.max(0, n.sample.cores - jobs.reduce((sum, j) => sum + (j.cpus ?? 0) / Math.max(1, (j.nodes ?? []).length), 0));
 
-// query returns the path for the current search and order.
-function query(extra) {
-  const q = new URLSearchParams({ limit: size, sort: byId('nodes-sort').value, ...extra });
-  const search = byId('nodes-search').value.trim();
-  if (search) q.set('search', search);
-  if (byId('nodes-live').checked) q.set('live', 'true');
-  if (pages.at(-1)) q.set('after', pages.at(-1));
-  return `nodes?${q}`;
+const jobsOn = (n) => running.get(n.node) ?? [];
+const silence = (n) => (n.live ? 0 : n.age_seconds);
+const memory = (s) => (s.memory_total_bytes ? 1 - s.memory_available_bytes / s.memory_total_bytes : undefined);
+
+// Sort keys by the parameter sort; without one silent nodes come first, then the busiest.
+const keys = {
+  node: (n) => n.node, state: silence, cpu: (n) => n.sample.cpu_ratio ?? -1, wait: (n) => n.sample.io_wait_ratio ?? -1,
+  memory: (n) => memory(n.sample) ?? -1, jobs: (n) => jobsOn(n).length, free: (n) => freeCPUs(n, jobsOn(n)),
+};
+const compare = (a, b) => (a < b ? -1 : Number(a > b));
+
+function sorted() {
+  const sort = param('sort'), key = keys[sort.replace('-', '')];
+  if (!key) return nodes.toSorted((a, b) => compare(silence(b), silence(a)) || compare(keys.cpu(b), keys.cpu(a)));
+  return nodes.toSorted((a, b) => (sort.startsWith('-') ? compare(key(b), key(a)) : compare(key(a), key(b))));
 }
 
-// read reloads the page of nodes. It requests recent points once per node and appends later samples.
-export async function read(ask) {
-  const turn = ++reads, known = new Map(shown.map((n) => [n.node, n]));
-  let list;
-  try {
-    list = await ask(query({}));
-    if (list.nodes.some((n) => !known.has(n.node))) list = await ask(query({ recent_seconds: 60 * minutes }));
-  } catch (err) {
-    if (err.field !== 'after') throw err;
-    pages = ['']; // the last node of the previous page is unknown now
-    return read(ask);
-  }
-  if (turn !== reads) return undefined;
+const gauge = (name, ratio) => ({
+  make: () => [el('progress', { max: 1, 'aria-label': name })],
+  fill: (cell, n) => Object.assign(cell.firstChild, { hidden: ratio(n) === undefined, value: ratio(n) ?? 0 }),
+});
+const columns = [
+  { name: 'Node', sort: 'node', cell: (n) => [n.node, '', nodePath(n.node)] },
+  { name: 'State', sort: 'state', cell: (n) => [n.live ? '● live' : `○ silent for ${duration(Math.floor(n.age_seconds))}`, n.clock_lag_seconds ? `clock ${duration(Math.abs(n.clock_lag_seconds))} ${n.clock_lag_seconds > 0 ? 'slow' : 'fast'}` : ''] },
+  { name: 'CPU', sort: 'cpu', ...gauge('CPU', (n) => n.sample.cpu_ratio), cell: (n) => [percent(n.sample.cpu_ratio)] },
+  { name: 'IO-wait', sort: 'wait', cell: (n) => [percent(n.sample.io_wait_ratio, 1)] },
+  { name: 'Memory', sort: 'memory', ...gauge('Memory', (n) => memory(n.sample)), cell: (n) => [n.sample.memory_total_bytes ? `${percent(memory(n.sample))} of ${bytes(n.sample.memory_total_bytes)}` : unknown] },
+  { name: 'Running jobs', sort: 'jobs', cell: (n) => [number(jobsOn(n).length), '', jobsOf('node', n.node)] },
+  { name: 'CPUs without a job', sort: 'free', cell: (n) => [`${number(freeCPUs(n, jobsOn(n)))} of ${number(n.sample.cores)}`] },
+];
+
+// tile is a cell of the heat map. Its words are those of the table.
+function fillTile(tile, n) {
+  const ratio = n.sample.cpu_ratio;
+  tile.href = nodePath(n.node);
+  tile.title = `${n.node}: ${n.live ? `CPU ${percent(ratio)}, ${number(jobsOn(n).length)} running` : 'silent'}`;
+  tile.setAttribute('aria-label', tile.title);
+  tile.style.setProperty('--load', `${Math.round(100 * (ratio ?? 0))}%`);
+  tile.className = n.live ? '' : 'silent';
+}
+
+export function redraw() {
+  const shown = sorted();
+  keyed(byId('nodes-map'), shown, (n) => n.node, () => el('a'), fillTile);
+  drawTable(shown, (n) => n.node, (n) => (n.live ? '' : 'risk'));
+}
+
+export async function read() {
+  const q = new URLSearchParams({ limit: size });
+  for (const name of ['search', 'live']) if (param(name)) q.set(name, param(name));
+  const [list, jobs] = await Promise.all([ask(`nodes?${q}`), ask('jobs?state=running&limit=1000')]);
   loaded('nodes');
-  ({ total, live: alive, next } = list);
-  shown = list.nodes.map((n) => {
-    const recent = n.recent ?? known.get(n.node)?.recent ?? [];
-    if (Date.parse(n.sample.at) > Date.parse(recent.at(-1)?.at ?? 0) + 1) recent.push(n.sample);
-    return { ...n, recent: recent.filter((p) => Date.now() - Date.parse(p.at) < minutes * 60_000), heard: Date.now() - 1000 * n.age_seconds };
-  });
-  draw();
-  return undefined;
+  nodes = list.nodes;
+  running = new Map();
+  for (const j of jobs.jobs) for (const n of j.nodes ?? []) running.set(n, [...(running.get(n) ?? []), j]);
+  const filtered = param('search') || param('live');
+  text(byId('nodes-count'), list.total ? `${number(list.live)} of ${number(list.total)} live` : '');
+  text(byId('nodes-rest'), list.next ? `The first ${number(size)} of ${number(list.total)} are shown; search for the others.` : '');
+  byId('nodes-empty').hidden = nodes.length > 0 || Boolean(filtered);
+  byId('nodes-none').hidden = nodes.length > 0 || !filtered;
+  redraw();
 }
 
-// start connects the controls.
-export function start(again) {
-  const first = () => { pages = ['']; again(); };
-  for (const id of ['nodes-sort', 'nodes-live']) byId(id).addEventListener('change', first);
-  byId('nodes-search').addEventListener('input', first);
-  byId('nodes-form').addEventListener('submit', (e) => { e.preventDefault(); first(); });
-  byId('nodes-next').addEventListener('click', () => { if (next) pages.push(next); again(); });
-  byId('nodes-previous').addEventListener('click', () => { if (pages.length > 1) pages.pop(); again(); });
-}
-
-const gauge = (name, label) => el('p', { class: 'gauge ' + name }, el('span', {}, label), el('progress', { max: 1, 'aria-label': label }), el('b'));
-
-const make = () => el('li', { class: 'node' }, el('h3'), el('p', { class: 'state' }),
-  gauge('cpu', 'CPU'), gauge('wait', 'IO-wait'), gauge('memory', 'Memory'), el('div'), el('p', { class: 'note' }));
-
-function fill([, bar, figure], ratio, words) {
-  Object.assign(bar, { hidden: ratio === undefined, value: ratio ?? 0 });
-  text(figure, words);
-}
-
-// clock says how wrong the clock of a node is.
-const clock = (lag) => (lag ? ` Its clock is ${duration(Math.abs(lag))} ${lag > 0 ? 'slow' : 'fast'}.` : '');
-
-function update(card, n) {
-  const s = n.sample, total = s.memory_total_bytes, used = total - s.memory_available_bytes;
-  const [name, state, cpu, wait, memory, chart, note] = card.children;
-  text(name, s.node);
-  text(state, live(n) ? '● live' : `○ silent for ${duration(Math.floor(age(n)))}`);
-  card.classList.toggle('silent', !live(n));
-  fill(cpu.children, s.cpu_ratio, percent(s.cpu_ratio));
-  fill(wait.children, s.io_wait_ratio, percent(s.io_wait_ratio, 1));
-  fill(memory.children, used >= 0 ? used / total : undefined, used >= 0 ? `${bytes(used)} of ${bytes(total)}` : unknown);
-  chart.replaceChildren(sparkline(n.recent, Date.now(), n.patience_seconds));
-  text(note, `Last ${minutes} minutes: CPU filled, IO-wait dashed. ${number(s.cores)} cores, load ${number(s.load_average, 1)} over 1 min.${clock(n.clock_lag_seconds)}`);
-}
-
-export function draw() {
-  const filtered = byId('nodes-search').value.trim() !== '' || byId('nodes-live').checked;
-  const from = size * (pages.length - 1);
-  text(byId('nodes-count'), total ? `${number(alive)} of ${number(total)} live` : '');
-  byId('nodes-empty').hidden = total > 0 || filtered;
-  byId('nodes-none').hidden = total > 0 || !filtered;
-  byId('nodes-form').hidden = total <= 1 && !filtered;
-  byId('nodes-pages').hidden = total <= size;
-  text(byId('nodes-range'), shown.length ? `${number(from + 1)} to ${number(from + shown.length)} of ${number(total)}` : '');
-  byId('nodes-previous').disabled = pages.length === 1;
-  byId('nodes-next').disabled = !next;
-  keyed(byId('nodes-list'), shown, (n) => n.node, make, update);
+export function start(_, again) {
+  drawTable = table(byId('nodes-table'), columns, redraw);
+  bind(byId('nodes-form'), again);
 }

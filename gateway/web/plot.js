@@ -5,11 +5,14 @@ import { time } from './format.js';
 
 /* global uPlot */
 const height = 220;
-const colours = { measured: '--accent', predicted: '--wait', bound: '--soft', deadline: '--risk', good: '--good' };
+const colours = { measured: '--accent', predicted: '--wait', bound: '--soft', deadline: '--risk', good: '--good', fifth: '--fifth' };
 const seconds = (at) => Date.parse(at) / 1000;
 
-// points converts records to a uPlot table: x and one column for each value function.
+// points converts records to a uPlot table: x, which is an instant, and one column for each value function.
 export const points = (records, at, ...values) => [records.map((r) => seconds(r[at])), ...values.map((v) => records.map((r) => v(r) ?? null))];
+
+// numbered is the same, with a number as x.
+export const numbered = (records, x, value) => [records.map((r) => r[x]), records.map((r) => value(r) ?? null)];
 
 // joined returns one table with the x values of all tables.
 export const joined = (...tables) => uPlot.join(tables);
@@ -20,7 +23,8 @@ export function series(label, colour, format, options = {}) {
   return { label, colour: colours[colour], value: (_, v) => (v === null || v === undefined ? '' : format(v)), spanGaps: true, ...options };
 }
 
-// draw replaces the chart in a figure. It does nothing if the figure has the same data, so that an
+// draw replaces the chart in a figure. axes describes the axes: formats left and right, the limits from and to
+// of the left one, and plain if x is a number. It does nothing if the figure has the same data, so that an
 // event without news does not end a zoom.
 export function draw(figure, table, lines, axes) {
   const text = JSON.stringify([table, lines.map((l) => l.label)]);
@@ -34,9 +38,9 @@ export function draw(figure, table, lines, axes) {
   place.replaceChildren();
   const plot = new uPlot({
     width: Math.max(200, place.clientWidth), height,
-    series: [{ value: (_, v) => (v === null ? '' : time(1000 * v)) }, ...lines.map(({ colour: name, ...l }) => ({ stroke: colour(name), width: 2, ...l }))],
-    axes: [axis(null, { values: (_, all, i, space, step) => all.map((v) => instant(v, step)), space: 80 }), axis(axes.left), ...(axes.right ? [axis(axes.right, { side: 1, scale: 'right', grid: { show: false } })] : [])],
-    scales: { x: { time: true, range: wide }, y: { range: { min: { pad: 0.1, soft: axes.from ?? 0, mode: axes.from === undefined ? 3 : 1 }, max: { pad: 0.1, soft: axes.to ?? 0, mode: axes.to === undefined ? 3 : 1 } } } },
+    series: [axes.plain ? { label: axes.plain } : { value: (_, v) => (v === null ? '' : time(1000 * v)) }, ...lines.map(({ colour: name, ...l }) => ({ stroke: colour(name), width: 2, ...l }))],
+    axes: [axis(null, axes.plain ? {} : { values: (_, all, i, space, step) => all.map((v) => instant(v, step)), space: 80 }), axis(axes.left), ...(axes.right ? [axis(axes.right, { side: 1, scale: 'right', grid: { show: false } })] : [])],
+    scales: { x: { time: !axes.plain, range: wide }, y: { range: { min: { pad: 0.1, soft: axes.from ?? 0, mode: axes.from === undefined ? 3 : 1 }, max: { pad: 0.1, soft: axes.to ?? 0, mode: axes.to === undefined ? 3 : 1 } } } },
     cursor: { drag: { x: true, y: false } },
   }, table, place);
   figure.plot?.destroy();

@@ -1,4 +1,6 @@
 // The regressors: champions and their history.
+import { ask } from './api.js';
+import { bindPeriod, param } from './address.js';
 import { byId, el, keyed, loaded, text } from './dom.js';
 import { heldOutError, number, time, unknown } from './format.js';
 import { begins, life } from './life.js';
@@ -71,20 +73,40 @@ function show() {
   keyed(byId('regressors-list'), targets, (t) => t.target, makeTarget, fillTarget);
 }
 
-// load shows a response of GET /regressors/life.
-export function load(answer) {
-  current = answer;
-  loaded('regressors');
-  text(byId('regressors-error'), '');
-  show();
+export const seconds = 10;
+
+// instant parses a parameter of the address: an instant, or a duration before now in hours or days.
+function instant(name, other) {
+  const [, n, unit] = /^(\d+)([hd])$/.exec(param(name)) ?? [];
+  return n ? Date.now() - n * { h: 3_600_000, d: 86_400_000 }[unit] : Date.parse(param(name)) || other;
 }
 
-// trouble reports that the display may be outdated.
-export function trouble(err) {
-  loaded('regressors');
-  byId('regressors-empty').hidden = true;
-  text(byId('regressors-error'), `The trainer does not answer: ${err.message}`);
+// within returns what happened in the period of the address, and the champions, whose numbers stay.
+function within(all) {
+  const since = instant('since', 0), until = instant('until', Infinity);
+  const isIn = (at) => Date.parse(at) >= since && Date.parse(at) < until;
+  return {
+    regressors: all.regressors.filter((v) => v.state === 'champion' || isIn(v.trained_at)),
+    promotions: all.promotions.filter((e) => isIn(e.at)),
+    drifts: all.drifts.filter((e) => isIn(e.at)),
+  };
 }
+
+// read loads the champions and their history. Only the trainer may be unavailable.
+export async function read() {
+  try {
+    current = within(await ask('regressors/life'));
+    text(byId('regressors-error'), '');
+    show();
+  } catch (err) {
+    if (!err.status) throw err;
+    byId('regressors-empty').hidden = true;
+    text(byId('regressors-error'), `The trainer does not answer: ${err.message}`);
+  }
+  loaded('regressors');
+}
+
+export const start = (_, again) => bindPeriod(byId('regressors-form'), el, again);
 
 let width = 0;
 new ResizeObserver(([entry]) => { // redraws at the new width, so that the text keeps its size

@@ -1,6 +1,9 @@
 // The what-if form: requests a prediction and shows every alternative with its reason.
-import { byId, el, text } from './dom.js';
+import { byId, copyButton, el, text } from './dom.js';
 import { ask } from './api.js';
+import { param, set } from './address.js';
+import { choices } from './chart.js';
+import { runCommand } from './command.js';
 import { probability, cpus, decision, duration, heldOutError, number, percent, unknown } from './format.js';
 
 const fields = ['model', 'dataset', 'cpus', 'batch_sizes', 'epochs', 'slo'];
@@ -74,22 +77,48 @@ function choice(c) {
   return el('li', {}, el('b', {}, kinds[c.kind] ?? c.kind), ': ', parts.filter(Boolean).join(', '));
 }
 
-export function start() {
-  byId('what-if').addEventListener('submit', async (e) => {
+let asked; // the last request with an answer
+
+// predict requests the prediction that the address describes.
+export async function read() {
+  if (!param('model')) return;
+  const form = byId('what-if');
+  try {
+    asked = request(form);
+    const answer = await ask('predict', asked);
+    show(answer);
+    const slo = answer.slo_seconds;
+    byId('what-if-chart').replaceChildren(...choices(answer, slo));
+    text(byId('what-if-command'), runCommand(asked));
+    byId('what-if-answer').hidden = false;
+    complain('', '');
+  } catch (err) {
+    if (err.status === 503) throw err;
+    byId('what-if-answer').hidden = true;
+    complain(err.field, err.message);
+  }
+}
+
+export function start(_, again) {
+  const form = byId('what-if');
+  for (const name of fields) if (param(name)) form.elements[name].value = param(name);
+  form.addEventListener('submit', (e) => {
     e.preventDefault();
-    try {
-      show(await ask('predict', request(e.target)));
-      byId('what-if-answer').hidden = false;
-      complain('', '');
-    } catch (err) {
-      byId('what-if-answer').hidden = true;
-      complain(err.field, err.message);
-    }
+    set(Object.fromEntries(fields.map((name) => [name, form.elements[name].value.trim()])));
+    again();
   });
+  copyButton(byId('what-if-copy'), () => byId('what-if-command').textContent);
+  ask('regressors').then(regressors, () => {}); // the champions behind the predictions are optional
+  ask('jobs?limit=200').then(({ jobs }) => { // proposals for the form
+    for (const name of ['model', 'dataset']) {
+      const known = [...new Set(jobs.map((j) => j[name]).filter(Boolean))];
+      byId(`${name}s`).replaceChildren(...known.map((value) => el('option', { value })));
+    }
+  }, () => {});
 }
 
 // regressors shows the champions behind the predictions.
-export function regressors(answer) {
+function regressors(answer) {
   const figures = (target, p) => (p ? ` (${number(p.examples)} examples, ${heldOutError(target, p)})` : '');
   const parts = answer.regressors.map((r) => r.target.replace('_', ' ') + figures(r.target, r.promoted));
   text(byId('rests-on'), parts.length ? `Champions: ${parts.join(', ')}.` : 'No champion yet: until jobs have run, the decision is exploring.');

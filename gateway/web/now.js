@@ -1,0 +1,59 @@
+// What happens now: open jobs, the least probable first, the queue and the misses of today.
+import { ask } from './api.js';
+import { byId, el, loaded, text } from './dom.js';
+import { number, time } from './format.js';
+import { columns as c, style } from './jobs.js';
+import { table } from './table.js';
+
+const shown = 200; // rows of a table; a link leads to the rest
+const missedEvery = 30_000; // milliseconds
+let drawOpen, drawQueue, drawMissed, open = [], missedAt = 0;
+export const seconds = 3;
+
+const midnight = () => new Date(new Date().setHours(0, 0, 0, 0)).toISOString();
+const missedQuery = () => new URLSearchParams({ missed: 'true', since: midnight(), sort: '-ended' });
+
+function count(name, n, href, isTrouble) {
+  return el('div', { class: isTrouble && n ? 'risk' : '' }, el('dt', {}, el('a', { href }, name)), el('dd', {}, number(n)));
+}
+let missed = { jobs: [] };
+
+// read loads all open jobs, and now and then the misses of today.
+export async function read() {
+  const list = await ask('jobs?state=open&sort=probability&limit=1000');
+  if (Date.now() - missedAt > missedEvery) {
+    missed = await ask(`jobs?${missedQuery()}&limit=1000`);
+    missedAt = Date.now();
+  }
+  loaded('now');
+  open = list.jobs;
+  const totals = list.totals ?? {}, queue = open.filter((j) => j.state === 'queued');
+  const some = Object.values(totals).some((n) => n > 0);
+  byId('now-empty').hidden = some;
+  byId('now-quiet').hidden = !some || open.length > queue.length;
+  byId('now-counts').hidden = !some;
+  byId('now-counts').replaceChildren(
+    count('at risk', list.at_risk ?? 0, '/jobs?state=open&at_risk=true&sort=probability', true),
+    count('running', totals.running ?? 0, '/jobs?state=running'), count('waiting to start', totals.submitted ?? 0, '/jobs?state=submitted'),
+    count('queued', totals.queued ?? 0, '/jobs?state=queued&sort=deadline'),
+    count('missed today', missed.jobs.length, `/jobs?${missedQuery()}`, true),
+  );
+  queue.sort((a, b) => a.queue_position - b.queue_position);
+  byId('now-queue-title').hidden = !queue.length;
+  drawQueue(queue.slice(0, shown), (j) => j.job_id, style);
+  byId('now-missed-title').hidden = !missed.jobs.length;
+  drawMissed(missed.jobs.slice(0, 10), (j) => j.job_id);
+  byId('now-more').hidden = open.length <= shown;
+  text(byId('now-updated'), `as of ${time(Date.now())}`);
+  redraw();
+}
+
+export function redraw() {
+  drawOpen(open.filter((j) => j.state !== 'queued').slice(0, shown), (j) => j.job_id, style);
+}
+
+export function start() {
+  drawOpen = table(byId('now-table'), [c.job, c.slo, c.action, c.end, c.epochs, c.state, c.nodes, c.user]);
+  drawQueue = table(byId('now-queue'), [c.job, c.queue, c.slo, c.end, c.user, c.reason]);
+  drawMissed = table(byId('now-missed'), [c.job, c.late, c.ended, c.user, c.nodes]);
+}
