@@ -285,15 +285,8 @@ func selects(q *schemas.JobListRequest, j *cluster.Job) bool {
 	return (q.User == "" || q.User == s.User) && (q.Model == "" || q.Model == s.Model) &&
 		(q.Node == "" || slices.Contains(s.Nodes, q.Node)) && (!q.AtRisk || j.IsAtRisk()) &&
 		(!q.Missed || s.MetSLO != nil && !*s.MetSLO) &&
-		hasLabel(s.Labels, q.Label) && isWithin(&s, q.Since, q.Until) &&
+		(q.Label == "" || schemas.HasLabel(s.Labels, q.Label)) && isWithin(&s, q.Since, q.Until) &&
 		slices.ContainsFunc(names, func(name string) bool { return strings.Contains(strings.ToLower(name), search) })
-}
-
-// hasLabel reports whether labels contain "name", or "name=value"; every job has the label "".
-func hasLabel(labels map[string]string, label string) bool {
-	name, value, exact := strings.Cut(label, "=")
-	have, found := labels[name]
-	return label == "" || found && (!exact || have == value)
 }
 
 // isWithin reports whether a job was open at some time of a period. A zero instant is no limit.

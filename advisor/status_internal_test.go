@@ -160,18 +160,6 @@ func TestList_BoundsASearch(t *testing.T) {
 	}
 }
 
-func TestHasLabel(t *testing.T) {
-	labels := map[string]string{"team": "vision", "dry": ""}
-	for label, want := range map[string]bool{
-		"": true, "team": true, "team=vision": true, "team=": false, "team=audio": false, "dry=": true,
-		"owner": false, "owner=": false,
-	} {
-		if got := hasLabel(labels, label); got != want {
-			t.Errorf("hasLabel(%v, %q) = %v, want %v", labels, label, got, want)
-		}
-	}
-}
-
 // Jobs without the figure are last in both directions, and a page continues after the last job of the
 // previous one.
 func TestSortedPage(t *testing.T) {

@@ -17,11 +17,16 @@ import (
 //	JOB ───────► follow ──────────────┤
 //	ADVICE ────► follow ──────────────┼──► hub ──► a queue per client ──► /api/v1/events
 //	REGRESSOR ─► follow ──► history ──┘
+//
+// With Notify the new events of JOB and REGRESSOR also go to the notifier.
 func (g *Gateway) Run(ctx context.Context) error {
 	defer g.hub.close()
 	group, ctx := errgroup.WithContext(ctx)
 	for i := range feeds {
 		group.Go(func() error { return g.follow(ctx, i) })
+	}
+	if g.notifier != nil {
+		group.Go(func() error { return g.notifier.run(ctx) })
 	}
 	return group.Wait()
 }
@@ -92,6 +97,9 @@ func (g *Gateway) announce(feed int, at position, r bus.Record) {
 	kind := kindOf(r.Event)
 	if kind != "" {
 		g.metrics.events.WithLabelValues(kind).Inc()
+	}
+	if g.notifier != nil {
+		g.notifier.take(r.Event)
 	}
 	if err := g.hub.send(feed, at, kind, r); err != nil {
 		g.log.Warn("skipped a live event that cannot be encoded", "subject", r.Subject, "error",

@@ -17,6 +17,8 @@ import (
 
 // Options of a Gateway.
 type Options struct {
+	Outward
+
 	// Ready returns for /readyz why the process is not ready; nil: ready if NATS is connected.
 	Ready func() error
 	// Gatherer provides /metrics; nil: /metrics does not exist.
@@ -69,6 +71,7 @@ type Gateway struct {
 	hosts   hostNames
 	assets  map[string]asset
 
+	notifier  *notifier     // nil: no webhook
 	nodesFull sync.Once     // logs the first eviction of a node
 	resuming  chan struct{} // semaphore of the clients that resume
 }
@@ -81,6 +84,9 @@ func New(b *bus.Bus, o Options, log *slog.Logger, reg prometheus.Registerer) (*G
 	o.WriteTimeout = cmp.Or(o.WriteTimeout, 10*time.Second)
 	hosts, err := newHostNames(o.AllowedHosts)
 	if err != nil {
+		return nil, err
+	}
+	if err := o.validate(); err != nil {
 		return nil, err
 	}
 	assets, err := readAssets()
@@ -102,7 +108,16 @@ func New(b *bus.Bus, o Options, log *slog.Logger, reg prometheus.Registerer) (*G
 	g.history.Store(&regressorHistory{})
 	g.hub = newHub(m, len(feeds))
 	g.resuming = make(chan struct{}, maxResuming)
+	if o.Notify != "" {
+		g.notifier = newNotifier(o.Outward, g.statusOf, log, m.notifications)
+	}
 	return g, nil
+}
+
+func (g *Gateway) statusOf(ctx context.Context, jobID string) (s schemas.JobStatus, err error) {
+	q := schemas.JobStatusRequest{JobID: jobID}
+	err = g.request(ctx, q.Subject(), &q, &s)
+	return s, err
 }
 
 func (g *Gateway) request(ctx context.Context, subject string, request, reply any) error {

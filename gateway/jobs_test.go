@@ -2,8 +2,10 @@ package gateway_test
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -307,5 +309,35 @@ func TestScore_IsAskedOfTheAdvisor(t *testing.T) {
 	}
 	for query, field := range map[string]string{"node=a": "node", "since=soon": "since", "until=1d&since=1h": "until"} {
 		checkError(t, query, h.do(t, "GET", "/api/v1/score?"+query, ""), 400, schemas.CodeInvalid, field)
+	}
+}
+
+// A warning on the bus reaches the webhook with the user of its job.
+func TestNotify_SendsAWarning(t *testing.T) {
+	b := bustest.New(t)
+	serve(t, b, advisor(t, &receivedRequests{})...)
+	got := make(chan gateway.Notification, 1)
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		var n gateway.Notification
+		if err := json.NewDecoder(r.Body).Decode(&n); err != nil {
+			t.Errorf("the body is not JSON: %v", err)
+		}
+		got <- n
+	}))
+	t.Cleanup(receiver.Close)
+	h := open(t, b, gateway.Options{Outward: gateway.Outward{Notify: receiver.URL}})
+	listen(t, h) // waits until the gateway follows the log
+	status := example[schemas.JobStatus](t, "job_status")
+	risk := example[schemas.Risk](t, "risk")
+	risk.JobID = status.JobID
+	h.publish(t, risk)
+	select {
+	case n := <-got:
+		if n.Kind != "risk" || n.JobID != risk.JobID || n.User != status.User ||
+			!strings.Contains(n.Text, risk.Message) {
+			t.Errorf("notification %+v, want the warning %q about %s", n, risk.Message, risk.JobID)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("no notification within a minute")
 	}
 }

@@ -470,3 +470,15 @@ func eventID(data map[string]any) string {
 	id, _ := event["event_id"].(string)
 	return id
 }
+
+func TestEvents_SelectRisks(t *testing.T) {
+	h := open(t, bustest.New(t), gateway.Options{})
+	l := h.listen(t, "?type=risk", "")
+	h.publish(t, epoch(t, "a", 1))
+	risk := example[schemas.Risk](t, "risk")
+	risk.JobID = "a"
+	h.publish(t, risk)
+	if kind, data := l.event(); kind != "job" || data["subject"] != "job.a.risk" {
+		t.Errorf("first event with type=risk: %s %v, want job.a.risk", kind, data["subject"])
+	}
+}

@@ -15,6 +15,8 @@ type metrics struct {
 
 	nodes        prometheus.Gauge
 	nodesEvicted prometheus.Counter
+
+	notifications *prometheus.CounterVec // by result
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -42,6 +44,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		nodes: gauge("courier_gateway_nodes", "Nodes in memory."),
 		nodesEvicted: counter("courier_gateway_nodes_evicted_total",
 			"Nodes evicted from memory because their maximum number was reached.").WithLabelValues(),
+		notifications: counter("courier_gateway_notifications_total",
+			"Notifications by result: sent, failed or dropped because too many waited.", "result"),
 	}
 	for _, reason := range []string{missedSlow, missedOld, missedReset, missedUnavailable} {
 		m.missed.WithLabelValues(reason) // so that Prometheus sees the first increase

@@ -3,8 +3,10 @@ package gateway
 import (
 	"bytes"
 	"cmp"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"courier/schemas"
@@ -33,12 +35,24 @@ type About struct {
 	Version string `json:"version"`
 	// ClickHouseURL is the address for SQL over HTTP, without user and password; absent if none.
 	ClickHouseURL string `json:"clickhouse_url,omitempty"`
+	// JobLinks lists the links on the page of a job, by name.
+	JobLinks []JobLink `json:"job_links,omitempty"`
+}
+
+// JobLink is a link from the page of a job to another system. {id}, {user}, {model}, {dataset} and {node}
+// in its URL stand for those of the job.
+type JobLink struct {
+	Name string `json:"name"`
+	URL  string `json:"url"`
 }
 
 func (g *Gateway) about(w http.ResponseWriter, _ *http.Request) error {
 	a := About{Version: cmp.Or(g.options.Version, "unknown")}
 	if g.options.ClickHouseURL != nil {
 		a.ClickHouseURL = withoutSecrets(g.options.ClickHouseURL())
+	}
+	for _, name := range slices.Sorted(maps.Keys(g.options.JobLinks)) {
+		a.JobLinks = append(a.JobLinks, JobLink{name, g.options.JobLinks[name]})
 	}
 	return writeJSON(w, http.StatusOK, a)
 }

@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"net/http"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -154,7 +155,8 @@ func TestAbout_ShowsTheAddressWithoutSecrets(t *testing.T) {
 	} {
 		address = c.address
 		got := read[gateway.About](t, h.do(t, "GET", "/api/v1/about", ""))
-		if want := (gateway.About{Version: "1.2.3", ClickHouseURL: c.want}); got != want {
+		want := gateway.About{Version: "1.2.3", ClickHouseURL: c.want}
+		if !reflect.DeepEqual(got, want) {
 			t.Errorf("about with ClickHouse at %q = %+v, want %+v", c.address, got, want)
 		}
 	}

@@ -223,6 +223,13 @@ func (r *JobRequest) validateLabels() error {
 	return validateLength("labels", len(r.Labels), maxLabels)
 }
 
+// HasLabel reports whether labels contain one, given as "name" or "name=value".
+func HasLabel(labels map[string]string, label string) bool {
+	name, value, exact := strings.Cut(label, "=")
+	have, found := labels[name]
+	return found && (!exact || have == value)
+}
+
 // SubmitTimeout is the maximum time that the advisor works on a submission. A client that times out
 // earlier does not know whether its job was recorded.
 const SubmitTimeout = 5 * time.Second

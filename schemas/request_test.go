@@ -192,3 +192,15 @@ func TestNodeName(t *testing.T) {
 		}
 	}
 }
+
+func TestHasLabel_ComparesNameAndValue(t *testing.T) {
+	labels := map[string]string{"team": "vision", "dry": ""}
+	for label, want := range map[string]bool{
+		"team": true, "team=vision": true, "team=": false, "team=audio": false, "dry=": true,
+		"owner": false, "owner=": false,
+	} {
+		if got := schemas.HasLabel(labels, label); got != want {
+			t.Errorf("HasLabel(%v, %q) = %v, want %v", labels, label, got, want)
+		}
+	}
+}

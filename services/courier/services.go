@@ -102,6 +102,7 @@ type gatewayCommand struct {
 	TLSKey        string   `name:"tls-key" help:"File with the key of --tls-cert." env:"COURIER_TLS_KEY"`
 	ClickHouseURL string   `name:"clickhouse-http-url" help:"HTTP address of ClickHouse to show on the web page." env:"COURIER_CLICKHOUSE_HTTP_URL"`
 	AllowedHosts  []string `name:"allowed-host" sep:"," help:"Host names of the gateway besides localhost and IP addresses; * allows any. Protects against DNS rebinding; not needed with --tokens or TLS." env:"COURIER_ALLOWED_HOST"`
+	gateway.Outward
 }
 
 func (c *gatewayCommand) Run(w *environment) error {
@@ -109,6 +110,7 @@ func (c *gatewayCommand) Run(w *environment) error {
 		c.HTTPAddress = "127.0.0.1:8080"
 	}
 	o := gateway.Options{
+		Outward:       c.Outward,
 		Version:       buildVersion(),
 		ClickHouseURL: func() string { return c.ClickHouseURL },
 		Rate:          c.RateLimit,
