@@ -21,6 +21,9 @@
 // asked: that of the request, one derived from the header Idempotency-Key, or a random one. An error
 // response contains it.
 //
+// With Notify the gateway also posts warnings, lost jobs, missed SLOs, drifts and runs that are not
+// learned from to a webhook. A slow webhook delays nothing else: its queue is bounded.
+//
 // Without Tokens every client may submit, cancel and change champions, but only under the host names
 // localhost, IP addresses and AllowedHosts: this prevents DNS rebinding by the page of another site.
 // With Tokens a reader may query, a submitter may also submit and cancel their own jobs, and an admin

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 	"sync"
@@ -19,7 +18,7 @@ const (
 
 // NodeList is the response of GET /api/v1/nodes.
 type NodeList struct {
-	Nodes []NodeStatus `json:"nodes"`          // a page, in the requested order
+	Nodes []NodeStatus `json:"nodes"`          // a page, by name
 	Total int          `json:"total"`          // number of matching nodes on all pages
 	Live  int          `json:"live"`           // number of live nodes among them
 	Next  string       `json:"next,omitempty"` // parameter after of the next page; absent on the last
@@ -102,7 +101,6 @@ type nodeQuery struct {
 	names  map[string]bool // exact names; nil: all
 	search string          // part of the name; "": all
 	live   bool            // only live nodes
-	byLoad bool            // sort by CPU ratio, highest first; else by name
 	after  string          // name of the last node of the previous page; "": first page
 	limit  int             // nodes per page
 	recent time.Duration   // time covered by the recent points; 0: none
@@ -112,28 +110,11 @@ func (q *nodeQuery) matches(n *tableNode) bool {
 	return (q.names == nil || q.names[n.name]) && strings.Contains(n.name, q.search)
 }
 
-// compare orders nodes by name, or by load, highest first, and then by name.
-func (q *nodeQuery) compare(a, b *tableNode) int {
-	if q.byLoad && a.load() != b.load() {
-		return cmp.Compare(b.load(), a.load())
-	}
-	return strings.Compare(a.name, b.name)
-}
-
-// list returns a page of nodes. It returns an error if nodes are sorted by load and the node named
-// by after is unknown.
-func (t *nodeTable) list(q *nodeQuery, now time.Time) (NodeList, error) {
+// list returns a page of nodes, by name.
+func (t *nodeTable) list(q *nodeQuery, now time.Time) NodeList {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	l := NodeList{Nodes: []NodeStatus{}}
-	last := t.byName[q.after]
-	if last == nil && q.byLoad && q.after != "" {
-		return l, schemas.Invalid("after", "node %q is unknown; restart with the first page", q.after)
-	}
-	if last == nil {
-		last = &tableNode{name: q.after}
-	}
-
 	var found []*tableNode // after the last one
 	for _, n := range t.byName {
 		live := n.live(now)
@@ -144,11 +125,11 @@ func (t *nodeTable) list(q *nodeQuery, now time.Time) (NodeList, error) {
 		if live {
 			l.Live++
 		}
-		if q.after == "" || q.compare(n, last) > 0 {
+		if n.name > q.after {
 			found = append(found, n)
 		}
 	}
-	slices.SortFunc(found, q.compare)
+	slices.SortFunc(found, func(a, b *tableNode) int { return strings.Compare(a.name, b.name) })
 	if len(found) > q.limit {
 		found = found[:q.limit]
 		l.Next = found[q.limit-1].name
@@ -156,15 +137,7 @@ func (t *nodeTable) list(q *nodeQuery, now time.Time) (NodeList, error) {
 	for _, n := range found {
 		l.Nodes = append(l.Nodes, n.status(now, q.recent))
 	}
-	return l, nil
-}
-
-// load returns the CPU ratio. A node without one sorts after an idle node.
-func (n *tableNode) load() float64 {
-	if n.sample.CPURatio == nil {
-		return -1
-	}
-	return *n.sample.CPURatio
+	return l
 }
 
 func (n *tableNode) live(now time.Time) bool { return now.Sub(n.storedAt) <= n.patience() }

@@ -19,16 +19,11 @@ func (g *Gateway) listNodes(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	list, err := g.nodes.list(q, time.Now())
-	if err != nil {
-		return err
-	}
-	return respond(w, r, list)
+	return respond(w, r, g.nodes.list(q, time.Now()))
 }
 
 func readNodeQuery(r *http.Request) (*nodeQuery, error) {
-	query, err := readQuery(r,
-		"recent_seconds", "limit", "after", "node", "search", "live", "sort")
+	query, err := readQuery(r, "recent_seconds", "limit", "after", "node", "search", "live")
 	if err != nil {
 		return nil, err
 	}
@@ -49,15 +44,6 @@ func readNodeQuery(r *http.Request) (*nodeQuery, error) {
 		return nil, err
 	}
 
-	if q.live, err = readBool(query, "live"); err != nil {
-		return nil, err
-	}
-	switch sort := query.Get("sort"); sort {
-	case "", "name":
-	case "load":
-		q.byLoad = true
-	default:
-		return nil, schemas.Invalid("sort", "want name or load")
-	}
-	return q, nil
+	q.live, err = readBool(query, "live")
+	return q, err
 }

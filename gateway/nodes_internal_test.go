@@ -26,15 +26,6 @@ func applySample(t *nodeTable, node string, s int) string {
 	}, at)
 }
 
-func mustList(t *testing.T, table *nodeTable, q nodeQuery, now time.Time) NodeList {
-	t.Helper()
-	l, err := table.list(&q, now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
-}
-
 func TestNodeTable_SaysHowOldEachNodeIs(t *testing.T) {
 	for _, c := range []struct {
 		interval  float64
@@ -61,7 +52,7 @@ func TestNodeTable_SaysHowOldEachNodeIs(t *testing.T) {
 			Node:            "a",
 			IntervalSeconds: c.interval,
 		}, noon)
-		got := mustList(t, table, nodeQuery{limit: 1}, noon.Add(c.age)).Nodes[0]
+		got := table.list(&nodeQuery{limit: 1}, noon.Add(c.age)).Nodes[0]
 		if got.Live != c.live || got.PatienceSeconds != c.patience ||
 			got.AgeSeconds != c.wantedAge || got.Recent != nil {
 			t.Errorf("interval %v s, %v after its sample: live %v, age %v s, patience %v s, want %v, %v, %v",
@@ -101,18 +92,9 @@ func TestNodeTable_ForgetsTheNodeThatIsSilentLongest(t *testing.T) {
 func TestNodeTable_PagesAndFilters(t *testing.T) {
 	table := newNodeTable()
 	now := noon.Add(time.Minute)
-	loads := map[string]float64{
-		"gpu-1": 0.5,
-		"gpu-2": 0.9,
-		"cpu-1": 0.5,
-		"cpu-2": 0.1,
-		"cpu-3": math.NaN(),
-	}
-	for node, load := range loads {
+	names := []string{"gpu-1", "gpu-2", "cpu-1", "cpu-2", "cpu-3"}
+	for _, node := range names {
 		s := &schemas.Sample{Stamp: schemas.Stamp{At: now}, Node: node, IntervalSeconds: 2}
-		if !math.IsNaN(load) {
-			s.CPURatio = &load
-		}
 		storedAt := now
 		if node == "cpu-2" {
 			storedAt = noon // silent
@@ -126,9 +108,8 @@ func TestNodeTable_PagesAndFilters(t *testing.T) {
 		live  int
 	}{
 		{"by name", nodeQuery{}, "cpu-1 cpu-2 cpu-3 gpu-1 gpu-2", 4},
-		{"by load", nodeQuery{byLoad: true}, "gpu-2 cpu-1 gpu-1 cpu-2 cpu-3", 4},
 		{"live", nodeQuery{live: true}, "cpu-1 cpu-3 gpu-1 gpu-2", 4},
-		{"search", nodeQuery{search: "pu-2", byLoad: true}, "gpu-2 cpu-2", 1},
+		{"search", nodeQuery{search: "pu-2"}, "cpu-2 gpu-2", 1},
 		{
 			"names",
 			nodeQuery{names: map[string]bool{"cpu-3": true, "gpu-2": true, "absent": true}},
@@ -136,12 +117,12 @@ func TestNodeTable_PagesAndFilters(t *testing.T) {
 		},
 		{"no match", nodeQuery{search: "tpu"}, "", 0},
 	} {
-		for size := 1; size <= len(loads)+1; size++ {
+		for size := 1; size <= len(names)+1; size++ {
 			var got []string
 			q := c.query
 			q.limit = size
 			for pages := 0; pages == 0 || q.after != ""; pages++ {
-				l := mustList(t, table, q, now)
+				l := table.list(&q, now)
 				if l.Total != len(strings.Fields(c.want)) || l.Live != c.live ||
 					len(l.Nodes) > size {
 					t.Errorf("%s, pages of %d: %d of %d live on a page of %d, want %d of %s",
@@ -151,7 +132,7 @@ func TestNodeTable_PagesAndFilters(t *testing.T) {
 					got = append(got, n.Node)
 				}
 				q.after = l.Next
-				if pages > len(loads) {
+				if pages > len(names) {
 					t.Fatalf("%s, pages of %d: there is always a next page", c.name, size)
 				}
 			}
@@ -159,9 +140,6 @@ func TestNodeTable_PagesAndFilters(t *testing.T) {
 				t.Errorf("%s, pages of %d (-want +got):\n%s", c.name, size, d)
 			}
 		}
-	}
-	if _, err := table.list(&nodeQuery{byLoad: true, after: "gone", limit: 1}, now); err == nil {
-		t.Error("a page by load after an unknown node: no error")
 	}
 }
 

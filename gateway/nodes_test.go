@@ -57,16 +57,14 @@ func TestNodes_AreTheLastSamplesByName(t *testing.T) {
 	nodes("/api/v1/nodes", "node-a #1 0.3; node-b #2 0.2; ")
 	put("node-b", 3, 0.4)
 	nodes("/api/v1/nodes?recent_seconds=3600", "node-a #1 0.3 0.3; node-b #3 0.4 0.2 0.4; ")
-	nodes("/api/v1/nodes?limit=1&sort=load", "node-b #3 0.4; ")
 	nodes("/api/v1/nodes?limit=1&after=node-a", "node-b #3 0.4; ")
 	nodes("/api/v1/nodes?node=node-a,node-x&live=true", "node-a #1 0.3; ")
 	nodes("/api/v1/nodes?search=E-B", "node-b #3 0.4; ")
 	for field, query := range map[string]string{
 		"limit": "limit=0",
-		"sort":  "sort=age",
+		"sort":  "sort=load",
 		"live":  "live=yes",
 		"node":  "node=A,b",
-		"after": "after=x&sort=load",
 	} {
 		checkError(t, query, h.do(t, "GET", "/api/v1/nodes?"+query, ""), 400, schemas.CodeInvalid,
 			field)

@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"courier/schemas"
@@ -240,8 +241,12 @@ func about(s *schemas.JobStatus, kind string, e *schemas.Stamp, text string) Not
 	}
 }
 
+// slackText escapes what Slack would read as a link or as a call of people.
+var slackText = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+
 // deliver sends a notification, and counts it.
 func (n *notifier) deliver(ctx context.Context, notice *Notification) {
+	notice.Text = slackText.Replace(notice.Text)
 	body, err := schemas.Marshal(notice)
 	if err == nil {
 		err = n.post(ctx, body)

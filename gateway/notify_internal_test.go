@@ -146,11 +146,14 @@ func TestNotifier_RetriesWhatMayPass(t *testing.T) {
 	} {
 		address, got := webhook(t, "key", test.statuses...)
 		n := testNotifier(Outward{Notify: address, NotifySecret: "key"}, nil)
-		n.deliver(t.Context(), &Notification{Text: "text", Kind: notifyRisk})
+		n.deliver(t.Context(), &Notification{Text: "model <!channel>", Kind: notifyRisk})
 		sent := testutil.ToFloat64(n.counter.WithLabelValues("sent"))
 		failed := testutil.ToFloat64(n.counter.WithLabelValues("failed"))
 		if sent != test.sent || failed != 1-test.sent || len(got) != int(test.sent) {
 			t.Errorf("%s: %v sent, %v failed, %d received, want %v sent", name, sent, failed, len(got), test.sent)
+		}
+		if test.sent == 1 && (<-got).Text != "model &lt;!channel&gt;" {
+			t.Errorf("%s: the text is not escaped for Slack", name)
 		}
 	}
 }

@@ -1,6 +1,6 @@
 // Connects the parts of the page: shows the view of the address, loads its state at each connection, then
 // follows events. A view is a module with start(id, again), read(), which loads its state, seconds, between
-// two reads, and maybe redraw(), for what changes with time alone.
+// two reads, and maybe redraw(), for what changes with time alone, and risks(), the number of jobs at risk.
 import { ask, follow } from './api.js';
 import { byId, el, text } from './dom.js';
 import { time } from './format.js';
@@ -80,7 +80,11 @@ text(byId('zone'), Intl.DateTimeFormat().resolvedOptions().timeZone);
 await session.start();
 
 if (view) {
-  const read = debounce(view.read), countRisks = debounce(async () => atRisk((await ask('jobs?limit=1')).at_risk));
+  const countRisks = debounce(async () => atRisk(view.risks?.() ?? (await ask('jobs?limit=1')).at_risk));
+  const read = debounce(async () => {
+    await view.read();
+    if (view.risks) countRisks();
+  });
   view.start(id, read);
   // A view follows the events that concern it, and is read again after each. A view of a long list is read
   // from time to time instead, because the events of many jobs are larger than the list; it follows rare

@@ -30,8 +30,8 @@ function error(h) {
   return took(h) / ((Date.parse(first.ends_at) - Date.parse(first.at)) / 1000) - 1;
 }
 
-// Rows of the table: name, value and text; the largest value of a row with worst is marked if it is at least
-// a tenth larger than the smallest.
+// Rows of the table: name, value, text, note, and from which difference on the largest value is marked, if it
+// also is a tenth larger than the smallest.
 const rows = [
   ['State', (h) => stateText(h.job.state), null, (h) => h.job.reason],
   ['SLO', (h) => outcome(h.job), null, (h) => (h.job.slo_seconds ? `SLO ${duration(h.job.slo_seconds)}` : '')],
@@ -39,16 +39,16 @@ const rows = [
   ['Configuration', (h) => `batch ${number(h.job.batch_size)}, ${cpus(h.job.cpus)}`],
   ['Nodes', (h) => el('span', {}, ...(h.job.nodes ?? []).flatMap((n, i) => [i ? ', ' : '', el('a', { href: nodePath(n) }, n)]))],
   ['Epochs', (h) => `${number(h.job.epochs_done)} of ${number(h.job.epochs)}`],
-  ['Time since submission', took, duration, null, true],
-  ['Wait before the start', ({ job: j }) => (j.submitted_at && j.started_at ? (Date.parse(j.started_at) - Date.parse(j.submitted_at)) / 1000 : undefined), duration, null, true],
-  ['Mean epoch', (h) => mean(of(h, 'duration_seconds')), duration, null, true],
-  ['Slowest epoch', (h) => (h.epochs.length ? Math.max(...of(h, 'duration_seconds')) : undefined), duration, null, true],
-  ['Jobs on the node', (h) => mean(of(h, 'concurrent_jobs')), (v) => number(v, 1), null, true],
-  ['CPU of the node', (h) => mean(of(h, 'node_cpu_ratio')), percent, null, true],
-  ['IO-wait of the node', (h) => mean(of(h, 'node_io_wait_ratio')), (v) => percent(v, 1), null, true],
-  ['Waits for storage', (h) => mean(of(h, 'storage_wait_ratio')), (v) => percent(v, 1), null, true],
-  ['Waits for memory', (h) => mean(of(h, 'memory_wait_ratio')), (v) => percent(v, 1), null, true],
-  ['Input wait', (h) => share(h, 'input_wait_seconds'), (v) => percent(v, 1), null, true],
+  ['Time since submission', took, duration, null, 0.5],
+  ['Wait before the start', ({ job: j }) => (j.submitted_at && j.started_at ? (Date.parse(j.started_at) - Date.parse(j.submitted_at)) / 1000 : undefined), duration, null, 0.5],
+  ['Mean epoch', (h) => mean(of(h, 'duration_seconds')), duration, null, 0.05],
+  ['Slowest epoch', (h) => (h.epochs.length ? Math.max(...of(h, 'duration_seconds')) : undefined), duration, null, 0.05],
+  ['Jobs on the node', (h) => mean(of(h, 'concurrent_jobs')), (v) => number(v, 1), null, 0.5],
+  ['CPU of the node', (h) => mean(of(h, 'node_cpu_ratio')), percent, null, 0.01],
+  ['IO-wait of the node', (h) => mean(of(h, 'node_io_wait_ratio')), (v) => percent(v, 1), null, 0.01],
+  ['Waits for storage', (h) => mean(of(h, 'storage_wait_ratio')), (v) => percent(v, 1), null, 0.01],
+  ['Waits for memory', (h) => mean(of(h, 'memory_wait_ratio')), (v) => percent(v, 1), null, 0.01],
+  ['Input wait', (h) => share(h, 'input_wait_seconds'), (v) => percent(v, 1), null, 0.01],
   ['Probability at submission', (h) => h.predictions[0]?.probability, probability],
   ['Took, compared with the prediction', error, (v) => (v === undefined ? unknown : `${percent(Math.abs(v), 1)} ${v < 0 ? 'less' : 'more'}`)],
   ['Last loss', (h) => of(h, 'loss').at(-1), (v) => (v === undefined ? unknown : v.toPrecision(4))],
@@ -56,9 +56,10 @@ const rows = [
   ['Not learned from', (h) => h.job.not_learned ?? unknown],
 ];
 
-function row([name, value, format, note, worst], all) {
+function row([name, value, format, note, step], all) {
   const values = all.map(value), numbers = values.filter((v) => typeof v === 'number');
-  const most = Math.max(...numbers), marks = worst && numbers.length > 1 && most > 1.1 * Math.min(...numbers);
+  const most = Math.max(...numbers), least = Math.min(...numbers);
+  const marks = step && numbers.length > 1 && most > 1.1 * least && most - least > step;
   const cells = all.map((h, i) => {
     const isMost = marks && values[i] === most, shown = format ? format(values[i]) : values[i];
     return el('td', { 'data-label': h.job.job_id, class: isMost ? 'most' : '' }, el('span', {}, shown ?? unknown, isMost ? ' ▲' : ''), el('small', {}, note?.(h) ?? ''));

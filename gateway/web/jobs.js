@@ -6,7 +6,7 @@ import { probability, cpus, decision, duration, number, percent, time, modelLeve
 import { timeline } from './chart.js';
 import { table } from './table.js';
 
-export const states = { submitted: '◌ submitted', queued: '◔ queued', refused: '⊘ refused', running: '▶ running', finished: '■ finished', failed: '✕ failed', cancelled: '– cancelled', lost: '? lost' };
+export const states = { submitted: '◌\u00a0submitted', queued: '◔\u00a0queued', refused: '⊘\u00a0refused', running: '▶\u00a0running', finished: '■\u00a0finished', failed: '✕\u00a0failed', cancelled: '–\u00a0cancelled', lost: '?\u00a0lost' };
 export const stateText = (state) => states[state] ?? state;
 export const isOpen = (j) => ['submitted', 'queued', 'running'].includes(j.state);
 
@@ -37,14 +37,13 @@ function end(j) {
 
 // action describes what to do with an open job, and what that brings and costs.
 export function action(j) {
-  if (!j.proposal) return [j.at_risk ? 'No change is known that helps' : 'Continue', decision(j.decision)];
-  const loss = j.accuracy_loss, extra = j.extra_cpu_seconds;
-  const cost = [
-    loss !== undefined && (Math.abs(loss) < 0.0005 ? 'no accuracy' : `${number(100 * Math.abs(loss), 1)} points of accuracy${loss < 0 ? ' more' : ''}`),
-    extra !== undefined && `${duration(Math.abs(extra))} of CPU time ${extra < 0 ? 'less' : 'more'}`,
-  ].filter(Boolean).join(', ');
-  const gain = j.saved_probability === undefined ? '' : `SLO ${probability(j.saved_probability)} instead of ${probability(j.probability)}`;
-  return [j.proposal, [gain, cost && `costs ${cost}`].filter(Boolean).join('; ')];
+  if (!j.proposal) return [isTroubled(j) ? 'No change is known that helps' : 'Continue', decision(j.decision)];
+  const points = (loss) => `${number(100 * Math.abs(loss), 1)} points of accuracy`, cpuTime = (extra) => `${duration(Math.abs(extra))} of CPU time`;
+  const effects = [[j.accuracy_loss, 0.0005, points], [j.extra_cpu_seconds, 1, cpuTime]].filter(([v, least]) => Math.abs(v) >= least);
+  const list = (sign) => effects.filter(([v]) => v * sign > 0).map(([v, , words]) => words(v)).join(' and ');
+  const slo = j.saved_probability === undefined ? '' : `SLO ${probability(j.saved_probability)} instead of ${probability(j.probability)}`;
+  const helps = isTroubled(j) && j.saved_probability < 0.5 ? 'does not save the SLO' : '';
+  return [j.proposal, [slo, helps, list(1) && `costs ${list(1)}`, list(-1) && `saves ${list(-1)}`].filter(Boolean).join('; ')];
 }
 
 // Addresses of what a job refers to.
@@ -67,26 +66,26 @@ export const columns = {
   nodes: { name: 'Nodes', sort: 'node', fill: (cell, j) => links(cell, (j.nodes ?? []).map((n) => [n, nodePath(n)])) },
   state: { name: 'State', sort: 'state', cell: (j) => [stateText(j.state), j.queue_position ? `place ${j.queue_position}: ${j.reason ?? ''}` : j.reason ?? ''] },
   configuration: { name: 'Configuration', cell: (j) => [[j.batch_size && `batch ${number(j.batch_size)}`, j.cpus && cpus(j.cpus)].filter(Boolean).join(', ') || unknown] },
-  epochs: { name: 'Epochs', cell: (j) => [j.epochs ? `${number(j.epochs_done)} of ${number(j.epochs)}` : number(j.epochs_done), j.accuracy === undefined ? '' : `accuracy ${percent(j.accuracy, 1)}`] },
+  epochs: { name: 'Epochs, accuracy', cell: (j) => [j.epochs ? `${number(j.epochs_done)} of ${number(j.epochs)}` : number(j.epochs_done), j.accuracy === undefined ? '' : percent(j.accuracy, 1)] },
   started: { name: 'Started', sort: 'started', cell: (j) => [j.started_at ? time(j.started_at) : unknown] },
   ended: { name: 'Ended', sort: 'ended', cell: (j) => [j.ended_at ? time(j.ended_at) : unknown] },
   end: {
-    name: 'End and deadline', sort: 'deadline', make: () => [el('div')],
+    name: 'End and deadline', sort: 'deadline', wide: true, make: () => [el('div')],
     fill: (cell, j) => cell.firstChild.replaceChildren(...(j.deadline_at || j.predicted_end_at ? [timeline(j, Date.now())] : [])),
     cell: (j) => [end(j), j.deadline_at ? `deadline ${time(j.deadline_at)}` : 'no deadline'],
   },
-  slo: { name: 'SLO', sort: 'probability', cell: (j) => [outcome(j), j.slo_seconds ? `SLO ${duration(j.slo_seconds)}` : ''] },
-  action: { name: 'Proposed action', cell: action },
+  slo: { name: 'SLO', sort: 'probability', cell: (j) => [outcome(j), j.slo_seconds ? `of\u00a0${duration(j.slo_seconds)}` : ''] },
+  action: { name: 'Proposed action', wide: true, cell: action },
   queue: { name: 'Place', cell: (j) => [number(j.queue_position)] },
-  reason: { name: 'Reason', cell: (j) => [j.reason ?? unknown] },
+  reason: { name: 'Reason', wide: true, cell: (j) => [j.reason ?? unknown] },
   late: { name: 'Late by', cell: (j) => [late(j) > 0 ? duration(late(j)) : unknown] },
 };
 export const style = (j) => (isTroubled(j) ? 'risk' : '');
 
 const selections = ['state', 'search', 'user', 'model', 'node', 'label', 'since', 'until', 'at_risk', 'missed', 'sort'];
-const maxCompared = 5;
+const maxCompared = 5, proposed = 3; // jobs to compare, and how many of the list without a mark
 const maxPages = 8; // requests of one list; a search looks at some thousands of jobs in each
-let draw, marked = [];
+let draw, shown = [], marked = [];
 export const seconds = 3;
 
 // read loads the jobs that match the address.
@@ -107,7 +106,8 @@ export async function read() {
   byId('jobs-empty').hidden = jobs.length > 0 || filtered;
   byId('jobs-none').hidden = jobs.length > 0 || !filtered;
   byId('jobs-more').hidden = !list.next || limit >= 1000;
-  byId('jobs-compare').hidden = jobs.length < 2;
+  shown = jobs.map((j) => j.job_id);
+  proposal();
   draw(jobs, (j) => j.job_id, style);
 }
 
@@ -116,13 +116,19 @@ function select(j) {
   const box = el('input', { type: 'checkbox', 'aria-label': `Compare ${j.job_id}` });
   box.addEventListener('change', () => {
     marked = box.checked ? [...marked, j.job_id] : marked.filter((id) => id !== j.job_id);
-    const fits = marked.length >= 2 && marked.length <= maxCompared;
-    text(byId('jobs-compare-note'), fits || !marked.length ? '' : `Mark two to ${maxCompared} jobs.`);
-    byId('jobs-compare-link').toggleAttribute('hidden', !fits);
-    byId('jobs-compare-link').href = `/compare?jobs=${marked.join(',')}`;
-    text(byId('jobs-compare-link'), `Compare ${marked.length} jobs`);
+    proposal();
   });
   return [box];
+}
+
+// proposal links to the comparison of the marked jobs, or of the first ones.
+function proposal() {
+  const jobs = marked.length ? marked : shown.slice(0, proposed), fits = jobs.length >= 2 && jobs.length <= maxCompared;
+  const link = byId('jobs-compare-link');
+  link.hidden = !fits;
+  link.href = `/compare?jobs=${jobs.join(',')}`;
+  text(link, `Compare the ${marked.length ? '' : 'first '}${jobs.length} jobs`);
+  text(byId('jobs-compare-note'), fits || !marked.length ? '' : `Mark two to ${maxCompared} jobs.`);
 }
 
 export function start(_, again) {

@@ -2,7 +2,7 @@
 import { ask } from './api.js';
 import { byId, el, loaded, text } from './dom.js';
 import { number, time } from './format.js';
-import { columns as c, style } from './jobs.js';
+import { columns as c, isTroubled, style } from './jobs.js';
 import { table } from './table.js';
 
 const shown = 200; // rows of a table; a link leads to the rest
@@ -33,7 +33,7 @@ export async function read() {
   byId('now-quiet').hidden = !some || open.length > queue.length;
   byId('now-counts').hidden = !some;
   byId('now-counts').replaceChildren(
-    count('at risk', list.at_risk ?? 0, '/jobs?state=open&at_risk=true&sort=probability', true),
+    count('at risk', risks(), '/jobs?state=open&sort=probability', true),
     count('running', totals.running ?? 0, '/jobs?state=running'), count('waiting to start', totals.submitted ?? 0, '/jobs?state=submitted'),
     count('queued', totals.queued ?? 0, '/jobs?state=queued&sort=deadline'),
     count('missed today', missed.jobs.length, `/jobs?${missedQuery()}`, true),
@@ -47,6 +47,9 @@ export async function read() {
   text(byId('now-updated'), `as of ${time(Date.now())}`);
   redraw();
 }
+
+// risks counts the open jobs that have a warning or will probably miss their SLO.
+export const risks = () => open.filter(isTroubled).length;
 
 export function redraw() {
   drawOpen(open.filter((j) => j.state !== 'queued').slice(0, shown), (j) => j.job_id, style);

@@ -2,7 +2,7 @@
 import { el, keyed, text } from './dom.js';
 import { param, set } from './address.js';
 
-// table fills a <table> from columns {name, sort, cell, make}. cell returns [main, small] for an item, and
+// table fills a <table> from columns {name, sort, cell, make, fill, wide}. cell returns [main, small] for an item, and
 // may give the address of main as the third element; make creates other content once per row, and fill
 // changes it. changed is called after a click on a header; without it the headers are plain.
 export function table(place, columns, changed) {
@@ -34,7 +34,7 @@ export function table(place, columns, changed) {
   place.append(el('thead', {}, el('tr', {}, ...heads)), body);
 
   const make = (item) => el('tr', {}, ...columns.map((c, i) => {
-    const cell = el(i ? 'td' : 'th', i ? { 'data-label': c.name } : { scope: 'row' });
+    const cell = el(i ? 'td' : 'th', i ? { 'data-label': c.name, class: c.wide ? 'wide' : '' } : { scope: 'row' });
     cell.append(...(c.make?.(item) ?? []));
     if (c.cell) cell.append(el('span'), el('small'));
     return cell;
