@@ -131,6 +131,9 @@ var prefixes = regexp.MustCompile(`^(?i:# ?|(?:number|num|no\.?)[_ ]of[_ ]|(?:pa
 // hasMeaning reports whether a name, without its prefix and its unit, equals a known one.
 func hasMeaning(field, name, known string) bool {
 	plain := prefixes.ReplaceAllString(name, "")
+	if normalize(plain) == "n_jobs" { // processes of a run of scikit-learn, not runs beside it
+		return false
+	}
 	if compact(name) == known || compact(plain) == known {
 		return true
 	}
@@ -168,7 +171,7 @@ func (n *names) fit(field, name string) bool {
 	if n.values == nil {
 		return true
 	}
-	if field == FieldSeconds && n.isTimeOfDay(name) {
+	if field == FieldSeconds && n.isTimeOfDay(name) || field == FieldCPUs && n.isUtilization(name) {
 		return false
 	}
 	good, values := 0, n.values(name)
@@ -188,6 +191,14 @@ func (n *names) isTimeOfDay(name string) bool {
 	isOther := func(v string) bool { return !clockForm.MatchString(v) }
 	return compact(name) == "time" && slices.ContainsFunc(n.have, isDate) &&
 		!slices.ContainsFunc(n.values(name), isOther)
+}
+
+// isUtilization reports whether a column named cpu has percentages: no run has 95 CPUs.
+func (n *names) isUtilization(name string) bool {
+	const mostOdd = 8
+	return compact(name) == "cpu" && slices.ContainsFunc(n.values(name), func(v string) bool {
+		return numberOf(v) > mostOdd && math.Mod(numberOf(v), 2) != 0
+	})
 }
 
 // mayBe reports whether a text may be a value of a field.
@@ -210,6 +221,9 @@ func mayBe(field, text string) bool {
 	case FieldOutcome:
 		_, known := outcomeOf(text)
 		return known
+	case FieldModel:
+		_, err := strconv.ParseFloat(text, 64)
+		return err != nil
 	}
 	return why == nil
 }
@@ -327,6 +341,9 @@ func (n *names) epochs(found, requested map[string]string) {
 	if _, ok := requested[FieldEpoch]; ok || name == "" {
 		return
 	}
+	if _, ok := requested[FieldRunID]; !ok && n.numbersRows(found[FieldRunID]) {
+		delete(found, FieldRunID)
+	}
 	values := n.values(name)
 	isOnlyRow := len(values) == 1 && found[FieldEpochs] != ""
 	rowsAreRuns := (isOnlyRow || n.haveOwnNames(found[FieldRunID])) &&
@@ -343,6 +360,17 @@ func (n *names) epochs(found, requested map[string]string) {
 	case found[FieldLoss] == "" && !mayBeLast(values):
 		found[FieldEpochs] = name
 	}
+}
+
+// numbersRows reports whether a column has the numbers of rows, as an export of a database does.
+func (n *names) numbersRows(column string) bool {
+	values := n.values(column)
+	for i := 1; i < len(values); i++ {
+		if numberOf(values[i]) != numberOf(values[i-1])+1 {
+			return false
+		}
+	}
+	return len(values) > 1
 }
 
 // haveOwnNames reports whether each of several rows has a name of its own in a column.

@@ -214,6 +214,11 @@ func TestReader_CSV(t *testing.T) {
 				"refused: runs.csv:6: outcome (status): \"odd\" is not finished, failed or cancelled\n",
 		},
 		{
+			"percentages, and processes of scikit-learn", "model,batch,cpu,n_jobs,network,time_s\nm,64,95,4,12.5,100\n",
+			func(o *importer.Options) { o.Defaults[importer.FieldCPUs] = "2" },
+			"m b64 c2 e10 on runs from 2020-10-21T00:00:00 100s finished\n",
+		},
+		{
 			"states in unknown words", "model,batch,cpus,time_s,state\nm,64,1,100,JOB_STATE_FAILED\n", nil,
 			"refused: runs.csv:2: outcome (state): \"job_state_failed\" is not finished, failed or cancelled\n",
 		},
@@ -395,6 +400,10 @@ func TestReader_CSVWithARowPerEpoch(t *testing.T) {
 			"m b64 c2 e5 on runs from 2020-10-21T00:00:00 90s finished\n" +
 				"refused: runs.csv:3: outcome (exit_code): the run has failed, and no epoch has a time: nothing" +
 				" can be learned from it\n",
+		},
+		{
+			"numbers of rows", "id,epoch,epoch_time,val_acc,model,batch,cpus\n7,0,9,0.5,m,64,2\n8,1,8,0.6,m,64,2\n", "",
+			"m b64 c2 e2 on runs from 2020-10-21T00:00:00 17s finished accuracy 0.6 1:9=0.5 2:8=0.6\n",
 		},
 		{
 			"the last epoch of each run, as tracking tools export it",
