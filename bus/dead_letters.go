@@ -18,7 +18,6 @@ import (
 // Letter is a dead letter. Dead.Sequence is its sequence in the stream DEAD.
 type Letter struct {
 	schemas.Dead
-	StoredAt time.Time         // by the server's clock
 	Digest   string            // sha256 of Data, in hex
 	Replayed *schemas.Replayed // nil if it was not replayed
 }
@@ -27,45 +26,32 @@ type Letter struct {
 // digest distinguishes messages with the same sequence in a stream that was created again.
 type letterKey struct{ id, digest string }
 
-// LetterQuery selects dead letters; the zero value selects all.
-type LetterQuery struct {
-	Stream string    // stream of the message, such as "NODE"; "": any
-	Since  time.Time // earliest StoredAt
-	Reason string    // part of the reason, case-insensitive
-}
-
-// Letters returns dead letters without their Data, the oldest first. Of several copies it returns
-// the first.
-func (b *Bus) Letters(ctx context.Context, q LetterQuery) ([]Letter, error) {
+// Letters returns the dead letters at some sequences of the stream DEAD, or without sequences all of them,
+// and of several copies the first. They are without their Data, the oldest first. The error matches
+// schemas.ErrNotFound if there is no letter at a sequence.
+func (b *Bus) Letters(ctx context.Context, sequences ...uint64) ([]Letter, error) {
 	all, err := b.readDead(ctx)
-	known := map[letterKey]bool{}
-	reason := strings.ToLower(q.Reason)
-	return slices.DeleteFunc(all, func(l Letter) bool {
-		key := letterKey{l.EventID, l.Digest}
-		if q.Stream != "" && l.Stream != q.Stream || l.StoredAt.Before(q.Since) || known[key] ||
-			!strings.Contains(strings.ToLower(l.Reason), reason) {
-			return true
-		}
-		known[key] = true
-		return false
-	}), err
-}
-
-// Letter returns the dead letter at a sequence of the stream DEAD, with its Data and its
-// replay, if any. The error matches schemas.ErrNotFound if there is no letter.
-func (b *Bus) Letter(ctx context.Context, sequence uint64) (*Letter, error) {
-	l, err := b.letterAt(ctx, sequence)
 	if err != nil {
 		return nil, err
 	}
-	all, err := b.readDead(ctx)
-	for _, read := range all {
-		if read.Sequence == sequence {
-			l.Replayed = read.Replayed
+	for _, sequence := range sequences {
+		if !slices.ContainsFunc(all, func(l Letter) bool { return l.Sequence == sequence }) {
+			message := fmt.Sprintf("stream %s has no letter %d", schemas.StreamDead, sequence)
+			return nil, &schemas.Error{Code: schemas.CodeNotFound, Field: "letter", Message: message}
 		}
 	}
-	return l, err
+	known := map[letterKey]bool{}
+	return slices.DeleteFunc(all, func(l Letter) bool {
+		if len(sequences) > 0 {
+			return !slices.Contains(sequences, l.Sequence)
+		}
+		isCopy := known[l.key()]
+		known[l.key()] = true
+		return isCopy
+	}), nil
 }
+
+func (l *Letter) key() letterKey { return letterKey{l.EventID, l.Digest} }
 
 // readDead reads all letters, without their Data. A mark of a replay also holds for the copies of its
 // letter, which may be newer.
@@ -85,42 +71,17 @@ func (b *Bus) readDead(ctx context.Context) (letters []Letter, err error) {
 		letters = append(letters, *l)
 	}
 	err = b.Read(ctx, FollowOptions{Stream: schemas.StreamDead, Until: last, undecoded: visit}, nil)
-	for i, l := range letters {
-		letters[i].Replayed = marks[letterKey{l.EventID, l.Digest}]
+	for i := range letters {
+		letters[i].Replayed = marks[letters[i].key()]
 	}
 	return letters, err
-}
-
-func (b *Bus) letterAt(ctx context.Context, sequence uint64) (*Letter, error) {
-	stream, err := b.stream(ctx, schemas.StreamDead)
-	if err != nil {
-		return nil, err
-	}
-	notFound := &schemas.Error{Code: schemas.CodeNotFound, Field: "letter"}
-	msg, err := stream.GetMsg(ctx, sequence)
-	switch state := stream.CachedInfo().State; {
-	case sequence == 0 || errors.Is(err, jetstream.ErrMsgNotFound):
-		notFound.Message = fmt.Sprintf(
-			"stream %s has no message %d; it holds %d messages, from %d to %d",
-			schemas.StreamDead, sequence, state.Msgs, state.FirstSeq, state.LastSeq)
-		return nil, notFound
-	case err != nil:
-		return nil, fmt.Errorf("read %s at %d: %w", schemas.StreamDead, sequence, unavailable(err))
-	}
-	e, l := parseDead(msg.Subject, msg.Data, msg.Sequence, msg.Time)
-	if mark, ok := e.(*schemas.Replayed); ok {
-		notFound.Message = fmt.Sprintf("message %d is not a letter: it marks letter %d as replayed",
-			sequence, mark.LetterSequence)
-		return nil, notFound
-	}
-	return l, nil
 }
 
 // parseDead decodes a message of the stream DEAD: for a mark it returns an event, otherwise a
 // letter. A message that is neither becomes a letter about itself, so that it is listed.
 func parseDead(subject string, data []byte, sequence uint64, at time.Time) (schemas.Event, *Letter) {
 	e, err := schemas.Parse(subject, data)
-	l := &Letter{StoredAt: at.UTC()}
+	l := &Letter{}
 	switch e := e.(type) {
 	case *schemas.Replayed:
 		return e, nil
@@ -138,7 +99,7 @@ func parseDead(subject string, data []byte, sequence uint64, at time.Time) (sche
 			Data:           data,
 			Reason:         "this is not a dead letter: " + err.Error(),
 		}
-		l.EventID, l.At = deadID(schemas.StreamDead, sequence), l.StoredAt
+		l.EventID, l.At = deadID(schemas.StreamDead, sequence), at.UTC()
 	}
 	l.Sequence = sequence
 	digest := sha256.Sum256(l.Data)
@@ -170,9 +131,9 @@ func refusedReplay(eventID, format string, args ...any) Replay {
 	return Replay{Fate: FateRefused, EventID: eventID, Reason: fmt.Sprintf(format, args...)}
 }
 
-// Replayable returns what Replay would do, as far as that depends on the letter alone:
-// FateReplayable, FateAlreadyReplayed or FateRefused.
-func (b *Bus) Replayable(ctx context.Context, l *Letter) (Replay, error) {
+// replayable returns what Replay would do, as far as that depends on the letter alone:
+// FateReplayable, FateAlreadyReplayed or FateRefused. It reads the Data of the letter.
+func (b *Bus) replayable(ctx context.Context, l *Letter) (Replay, error) {
 	if m := l.Replayed; m != nil {
 		r := Replay{
 			Fate:     FateAlreadyReplayed,
@@ -181,16 +142,15 @@ func (b *Bus) Replayable(ctx context.Context, l *Letter) (Replay, error) {
 		}
 		return r, nil
 	}
-	if l.Data == nil {
-		whole, err := b.letterAt(ctx, l.Sequence)
-		if errors.Is(err, schemas.ErrNotFound) {
-			return refusedReplay("", "its stream has dropped it in the meantime"), nil
-		}
-		if err != nil {
-			return Replay{}, err
-		}
-		l.Data = whole.Data
+	msg, err := b.nextStored(ctx, schemas.StreamDead, l.Sequence)
+	if err != nil {
+		return Replay{}, err
 	}
+	if msg == nil || msg.Sequence != l.Sequence {
+		return refusedReplay("", "its stream has dropped it in the meantime"), nil
+	}
+	_, whole := parseDead(msg.Subject, msg.Data, msg.Sequence, msg.Time)
+	l.Data = whole.Data
 	return checkLetter(l), nil
 }
 
@@ -214,10 +174,10 @@ func checkLetter(l *Letter) Replay {
 // If the process crashes before the mark, the letter stays open. The next Replay then finds the
 // event in the stream's duplicate window. After that window it publishes a duplicate, which every
 // reader recognizes by its event_id. If Replay returns an error, the letter may have been replayed
-// but is not marked.
-func (b *Bus) Replay(ctx context.Context, l *Letter) (Replay, error) {
-	r, err := b.Replayable(ctx, l)
-	if err != nil || r.Fate != FateReplayable {
+// but is not marked. With isDryRun nothing is published.
+func (b *Bus) Replay(ctx context.Context, l *Letter, isDryRun bool) (Replay, error) {
+	r, err := b.replayable(ctx, l)
+	if err != nil || r.Fate != FateReplayable || isDryRun {
 		return r, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)

@@ -86,52 +86,42 @@ func TestLetters_OldestFirstWithoutCopies(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	all := "1 NODE/7 -, 2 JOB/3 -, 3 NODE/9 -, 5 NODE/7 -, 6 DEAD/6 -, 7 DEAD/7 -"
 	for _, c := range []struct {
-		q    bus.LetterQuery
-		want string
+		sequences []uint64
+		want      string
 	}{
-		{bus.LetterQuery{}, all},
-		{bus.LetterQuery{Stream: "JOB"}, "2 JOB/3 -"},
-		{bus.LetterQuery{Stream: "REGRESSOR"}, ""},
-		{bus.LetterQuery{Reason: "not json"}, "2 JOB/3 -, 6 DEAD/6 -, 7 DEAD/7 -"},
-		{bus.LetterQuery{Since: time.Now().Add(-time.Minute)}, all},
-		{bus.LetterQuery{Since: time.Now().Add(time.Minute)}, ""},
+		{nil, "1 NODE/7 -, 2 JOB/3 -, 3 NODE/9 -, 5 NODE/7 -, 6 DEAD/6 -, 7 DEAD/7 -"},
+		{[]uint64{4, 2, 4}, "2 JOB/3 -, 4 NODE/7 -"}, // also a copy
 	} {
-		got, err := b.Letters(within(t), c.q)
+		got, err := b.Letters(within(t), c.sequences...)
 		if err != nil || lines(got) != c.want {
-			t.Errorf("Letters(%+v) = %s, %v\nwant %s", c.q, lines(got), err, c.want)
+			t.Errorf("Letters(%v) = %s, %v\nwant %s", c.sequences, lines(got), err, c.want)
 		}
 		for _, l := range got {
-			if l.Data != nil || len(l.Digest) != 64 || l.Reason == "" ||
-				time.Since(l.StoredAt) > time.Minute {
-				t.Errorf("got letter %+v, want a recent one with digest and reason, without data", l)
+			if l.Data != nil || len(l.Digest) != 64 || l.Reason == "" {
+				t.Errorf("got letter %+v, want one with digest and reason, without data", l)
 			}
+		}
+	}
+	if r := replay(t, b, 1); r.Fate != bus.FateReplayed {
+		t.Fatalf("Replay = %+v, want fate replayed", r)
+	}
+	for _, sequence := range []uint64{0, 8, 9} { // 8 marks letter 1 as replayed
+		if _, err := b.Letters(within(t), sequence); !errors.Is(err, schemas.ErrNotFound) ||
+			!strings.Contains(err.Error(), fmt.Sprint("letter: stream DEAD has no letter ", sequence)) {
+			t.Errorf("Letters(%d) = %v, want not found", sequence, err)
 		}
 	}
 }
 
-func TestLetter_ReportsWhatIsMissing(t *testing.T) {
-	t.Parallel()
-	b := bustest.New(t)
-	at := letter(t, b, newDead("NODE", 7, nodeSubject, body(t, sample(7))))
-	l, err := b.Letter(within(t), at)
-	if err != nil || string(l.Data) != string(body(t, sample(7))) || l.Replayed != nil {
-		t.Fatalf("Letter = %+v, %v, want it not marked as replayed", l, err)
-	}
-	if r, err := b.Replay(within(t), l); err != nil || r.Fate != bus.FateReplayed {
-		t.Fatalf("Replay = %+v, %v, want fate replayed", r, err)
-	}
-	for sequence, want := range map[uint64]string{
-		0: "letter: stream DEAD has no message 0; it holds 2 messages, from 1 to 2",
-		2: "letter: message 2 is not a letter: it marks letter 1 as replayed",
-		3: "letter: stream DEAD has no message 3; it holds 2 messages, from 1 to 2",
-	} {
-		if _, err := b.Letter(within(t), sequence); !errors.Is(err, schemas.ErrNotFound) ||
-			!strings.Contains(err.Error(), want) {
-			t.Errorf("Letter(%d) = %v, want %s", sequence, err, want)
-		}
-	}
+// replay replays the letter at a sequence.
+func replay(t *testing.T, b *bus.Bus, sequence uint64) bus.Replay {
+	t.Helper()
+	letters, err := b.Letters(within(t), sequence)
+	must(t, err)
+	r, err := b.Replay(within(t), &letters[0], false)
+	must(t, err)
+	return r
 }
 
 // A replay keeps bytes, subject and identity of the message. The letter and its copies stay
@@ -145,18 +135,18 @@ func TestReplay_PublishesTheBytesOnceAndMarksTheLetter(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := letter(t, b, newDead("NODE", 1, nodeSubject, body(t, sample(7))))
-	letters, err := b.Letters(within(t), bus.LetterQuery{})
+	letters, err := b.Letters(within(t))
 	if err != nil || len(letters) != 1 {
 		t.Fatalf("Letters = %+v, %v, want one", letters, err)
 	}
-	if r, err := b.Replayable(within(t), &letters[0]); err != nil || r.Fate != bus.FateReplayable ||
+	if r, err := b.Replay(within(t), &letters[0], true); err != nil || r.Fate != bus.FateReplayable ||
 		r.EventID != sample(7).ID() {
-		t.Errorf("Replayable() = %+v, %v; want a replayable sample 7", r, err)
+		t.Errorf("dry run = %+v, %v; want a replayable sample 7", r, err)
 	}
 	if last, err := b.LastSequence(within(t), schemas.StreamNode); err != nil || last != 1 {
-		t.Fatalf("Replayable published a message: NODE ends at %d, %v", last, err)
+		t.Fatalf("the dry run published a message: NODE ends at %d, %v", last, err)
 	}
-	r, err := b.Replay(within(t), &letters[0])
+	r, err := b.Replay(within(t), &letters[0], false)
 	if err != nil || r.Fate != bus.FateReplayed || r.Sequence != 2 {
 		t.Fatalf("Replay = %+v, %v, want fate replayed", r, err)
 	}
@@ -168,16 +158,13 @@ func TestReplay_PublishesTheBytesOnceAndMarksTheLetter(t *testing.T) {
 		t.Errorf("replayed message = %+v, %v, want sample 7 with its ID", msg, err)
 	}
 	copyLetter(t, js, newDead("NODE", 1, nodeSubject, body(t, sample(7)))) // of a reader that still cannot decode it
-	if letters, err = b.Letters(within(t), bus.LetterQuery{Stream: "NODE"}); err != nil ||
+	if letters, err = b.Letters(within(t)); err != nil ||
 		lines(letters) != "1 NODE/1 2" {
 		t.Errorf("Letters = %s, %v, want one letter", lines(letters), err)
 	}
 	for _, sequence := range []uint64{at, 3} { // the copy is newer than the mark
-		l, err := b.Letter(within(t), sequence)
-		must(t, err)
-		if r, err := b.Replay(within(t), l); err != nil || r.Fate != bus.FateAlreadyReplayed ||
-			r.Sequence != 2 {
-			t.Errorf("second Replay = %+v, %v, want already replayed as 2", r, err)
+		if r := replay(t, b, sequence); r.Fate != bus.FateAlreadyReplayed || r.Sequence != 2 {
+			t.Errorf("second Replay = %+v, want already replayed as 2", r)
 		}
 	}
 	if last, err := b.LastSequence(within(t), schemas.StreamNode); err != nil || last != 2 {
@@ -243,13 +230,11 @@ func TestReplay_Refuses(t *testing.T) {
 			b := bustest.New(t)
 			d := newDead(c.stream, 50, c.subject, c.data)
 			d.OriginBytes += c.cut
-			l, err := b.Letter(within(t), letter(t, b, d))
-			must(t, err)
-			r, err := b.Replay(within(t), l)
-			if err != nil || r.Fate != bus.FateRefused || !strings.HasPrefix(r.Reason, c.want) {
-				t.Errorf("Replay = %+v, %v, want refused: %s", r, err, c.want)
+			r := replay(t, b, letter(t, b, d))
+			if r.Fate != bus.FateRefused || !strings.HasPrefix(r.Reason, c.want) {
+				t.Errorf("Replay = %+v, want refused: %s", r, c.want)
 			}
-			letters, err := b.Letters(within(t), bus.LetterQuery{})
+			letters, err := b.Letters(within(t))
 			if err != nil || lines(letters) != "1 "+c.stream+"/50 -" {
 				t.Errorf("Letters = %s, %v, want one letter", lines(letters), err)
 			}
@@ -279,14 +264,15 @@ func TestReplay_InsideTheWindow(t *testing.T) {
 		},
 		{9, 2, bus.FateAlreadyStored, 2, ""},
 	} {
-		l, err := b.Letter(within(t),
-			letter(t, b, newDead("NODE", c.origin, nodeSubject, body(t, sample(c.number)))))
+		at := letter(t, b, newDead("NODE", c.origin, nodeSubject, body(t, sample(c.number))))
+		r := replay(t, b, at)
+		letters, err := b.Letters(within(t), at)
 		must(t, err)
-		r, err := b.Replay(within(t), l)
-		if err != nil || r.Fate != c.fate || r.Sequence != c.sequence || r.Reason != c.reason ||
-			(l.Replayed != nil) != (c.fate == bus.FateAlreadyStored) {
-			t.Errorf("Replay(sample %d) = %+v, %v, marked %v; want fate %s, sequence %d and reason %q",
-				c.number, r, err, l.Replayed, c.fate, c.sequence, c.reason)
+		isMarked := letters[0].Replayed != nil
+		if r.Fate != c.fate || r.Sequence != c.sequence || r.Reason != c.reason ||
+			isMarked != (c.fate == bus.FateAlreadyStored) {
+			t.Errorf("Replay(sample %d) = %+v, marked %v; want fate %s, sequence %d and reason %q",
+				c.number, r, isMarked, c.fate, c.sequence, c.reason)
 		}
 	}
 	if last, err := b.LastSequence(within(t), schemas.StreamNode); err != nil || last != 2 {
@@ -308,22 +294,18 @@ func TestReplay_CompletesAnInterruptedReplay(t *testing.T) {
 	if _, err := js.UpdateStream(within(t), c); err != nil {
 		t.Fatal(err)
 	}
-	l, err := b.Letter(within(t), at)
+	letters, err := b.Letters(within(t), at)
 	must(t, err)
-	if r, err := b.Replay(within(t), l); err == nil ||
+	if r, err := b.Replay(within(t), &letters[0], false); err == nil ||
 		!strings.Contains(err.Error(), "letter 1 is replayed as NODE 1, but not marked") ||
 		r.Fate != bus.FateReplayed {
 		t.Fatalf("Replay = %+v, %v, want fate replayed", r, err)
 	}
 	must(t, b.Prepare(within(t)))
-	if l, err = b.Letter(within(t), at); err != nil || l.Replayed != nil {
-		t.Fatalf("Letter = %+v, %v, want it not marked as replayed", l, err)
+	if r := replay(t, b, at); r.Fate != bus.FateAlreadyStored || r.Sequence != 1 {
+		t.Errorf("Replay after the crash = %+v, want already stored as 1", r)
 	}
-	if r, err := b.Replay(within(t), l); err != nil || r.Fate != bus.FateAlreadyStored ||
-		r.Sequence != 1 {
-		t.Errorf("Replay after the crash = %+v, %v, want already stored as 1", r, err)
-	}
-	letters, err := b.Letters(within(t), bus.LetterQuery{})
+	letters, err = b.Letters(within(t))
 	if last, _ := b.LastSequence(within(t), schemas.StreamNode); err != nil ||
 		lines(letters) != "1 NODE/40 1" ||
 		last != 1 {
@@ -347,12 +329,12 @@ func TestFollow_UnknownSubjectBecomesADeadLetter(t *testing.T) {
 	}
 	publish(t, b, 1, 2)
 	follow(t, b, bus.FollowOptions{}, 1)
-	letters, err := b.Letters(within(t), bus.LetterQuery{})
+	letters, err := b.Letters(within(t))
 	if err != nil || len(letters) != 5 || len(letters[0].OriginSubject) != 2000+len("node..sample") {
 		t.Errorf("Letters = %s, %v, want 5", lines(letters), err)
 	}
 	for i := range letters {
-		if r, err := b.Replay(within(t), &letters[i]); err != nil || r.Fate != bus.FateRefused {
+		if r, err := b.Replay(within(t), &letters[i], false); err != nil || r.Fate != bus.FateRefused {
 			t.Errorf("Replay(%q) = %+v, %v, want fate refused", letters[i].OriginSubject, r, err)
 		}
 	}
@@ -363,15 +345,14 @@ func TestLetters_ReportsAnUnreachableServer(t *testing.T) {
 	server := bustest.NewServer(t)
 	b := server.Connect(t)
 	letter(t, b, newDead("NODE", 7, nodeSubject, body(t, sample(7))))
-	l, err := b.Letter(within(t), 1)
+	letters, err := b.Letters(within(t), 1)
 	must(t, err)
 	server.Stop()
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	_, list := b.Letters(ctx, bus.LetterQuery{})
-	_, one := b.Letter(ctx, 1)
-	_, replay := b.Replay(ctx, l)
-	for name, err := range map[string]error{"Letters": list, "Letter": one, "Replay": replay} {
+	_, list := b.Letters(ctx)
+	_, again := b.Replay(ctx, &letters[0], false)
+	for name, err := range map[string]error{"Letters": list, "Replay": again} {
 		if !errors.Is(err, schemas.ErrUnavailable) {
 			t.Errorf("%s without a server = %v, want unavailable", name, err)
 		}

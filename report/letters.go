@@ -68,14 +68,10 @@ func (r *LetterReplay) Text() string {
 func ReplayLetters(
 	ctx context.Context, b *bus.Bus, letters []bus.Letter, dryRun bool, out io.Writer,
 ) (*LetterReplays, error) {
-	replay := b.Replay
-	if dryRun {
-		replay = b.Replayable
-	}
 	all := &LetterReplays{Replays: []LetterReplay{}, Counts: map[bus.Fate]int{}, DryRun: dryRun}
 	for i := range letters {
 		l := &letters[i]
-		r, failure := replay(ctx, l)
+		r, failure := b.Replay(ctx, l, dryRun)
 		if failure != nil {
 			r.Fate, r.Reason = FateOpen, failure.Error()
 		}
