@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"courier/bus"
 	"courier/bus/bustest"
 	"courier/runner"
 	"courier/schemas"
@@ -62,6 +63,29 @@ func TestRun_StopsWhenCancelled(t *testing.T) {
 	stored(
 		t, b, schemas.JobSubject("halt", schemas.EventCancelled), 2,
 	) // the event of the run has the identity of the advisor's, so it is a duplicate
+}
+
+// A job that is cancelled while its runner is cut off stops as soon as the runner has contact.
+func TestRun_StopsWhenItHearsOfItsCancellation(t *testing.T) {
+	b := bustest.New(t)
+	stdout, contact := bustest.NewBuffer(), make(chan struct{})
+	o := options(t, trainingCommand("signals"))
+	o.Request.JobID, o.Stdout, o.Patience = "remote", stdout, time.Millisecond
+	o.Connect = func(ctx context.Context) (*bus.Bus, error) {
+		select {
+		case <-contact:
+			return b, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	done := start(t, context.Background(), o)
+	stdout.Await(t, "ready")
+	publishTo(t, b, cancelled("remote", 0, time.Now(), "not needed"))
+	close(contact)
+	if got := <-done; !got.Cancelled || got.ExitCode != 7 {
+		t.Errorf("Run() = %+v, want cancelled by SIGTERM", got)
+	}
 }
 
 func TestRun_KillsAJobThatDoesNotStop(t *testing.T) {
