@@ -35,7 +35,7 @@ func createCgroup(name string, sharesCPUs bool) (path string, err error) {
 		return "", errors.New("this system has no cgroup v2, or it is not mounted here")
 	}
 	if sharesCPUs {
-		if parent, err = shareProcessors(systemFiles{}, parent, os.Getpid()); err != nil {
+		if parent, err = shareProcessors(parent, os.Getpid()); err != nil {
 			return "", err
 		}
 	}

@@ -21,42 +21,20 @@ const runnerLeaf = namePrefix + "runner"
 const delegationHint = "start it in a cgroup of its own: " +
 	"systemd-run --user --scope -p Delegate=yes courier run …"
 
-// cgroupFiles are the operations on the files of cgroups that shareProcessors needs.
-type cgroupFiles interface {
-	read(path string) (string, error)
-	write(path, text string) error
-	mkdir(path string) error
-	rmdir(path string) error
-}
-
-// systemFiles are the files of this system.
-type systemFiles struct{}
-
-func (systemFiles) read(path string) (string, error) {
-	text, err := os.ReadFile(path)
-	return string(text), err
-}
-
-func (systemFiles) write(path, text string) error { return os.WriteFile(path, []byte(text), 0) }
-
-func (systemFiles) mkdir(path string) error { return os.Mkdir(path, 0o755) }
-
-func (systemFiles) rmdir(path string) error { return unix.Rmdir(path) }
-
 // shareProcessors returns the cgroup whose children share the processors. It is dir, the
 // cgroup of a process, or the parent of dir if an earlier call moved the process.
 //
 // The kernel enables a controller for the children of a cgroup only while no process is in the
 // cgroup itself (Control Group v2, "No Internal Process Constraint"). So the process moves to a leaf,
 // if it is the only one. It stays there, because the cgroup cannot take it back while jobs share it.
-func shareProcessors(files cgroupFiles, dir string, pid int) (parent string, err error) {
+func shareProcessors(dir string, pid int) (parent string, err error) {
 	parent = strings.TrimSuffix(dir, "/"+runnerLeaf)
-	enabled, err := words(files, parent, "cgroup.subtree_control")
+	enabled, err := words(parent, "cgroup.subtree_control")
 	if err != nil || slices.Contains(enabled, cpuController) {
 		return parent, err
 	}
-	if err = checkDelegation(files, parent, pid); err == nil {
-		err = moveToLeaf(files, parent, pid, cpuController)
+	if err = checkDelegation(parent, pid); err == nil {
+		err = moveToLeaf(parent, pid, cpuController)
 	}
 	if err != nil {
 		return "", fmt.Errorf("cgroup %s cannot share the processors: %w; %s", parent, err, delegationHint)
@@ -66,8 +44,8 @@ func shareProcessors(files cgroupFiles, dir string, pid int) (parent string, err
 
 // checkDelegation returns why the children of a cgroup cannot share the processors, as far as that
 // is known without a change.
-func checkDelegation(files cgroupFiles, dir string, pid int) error {
-	kind, err := words(files, dir, "cgroup.type")
+func checkDelegation(dir string, pid int) error {
+	kind, err := words(dir, "cgroup.type")
 	if errors.Is(err, fs.ErrNotExist) {
 		return errors.New("it is the root cgroup")
 	}
@@ -78,7 +56,7 @@ func checkDelegation(files cgroupFiles, dir string, pid int) error {
 		return fmt.Errorf("its type is %q", text)
 	}
 
-	available, err := words(files, dir, "cgroup.controllers")
+	available, err := words(dir, "cgroup.controllers")
 	if err != nil {
 		return err
 	}
@@ -86,7 +64,7 @@ func checkDelegation(files cgroupFiles, dir string, pid int) error {
 		return errors.New("the controller cpu is not delegated to it")
 	}
 
-	pids, err := words(files, dir, "cgroup.procs")
+	pids, err := words(dir, "cgroup.procs")
 	if err != nil {
 		return err
 	}
@@ -99,25 +77,24 @@ func checkDelegation(files cgroupFiles, dir string, pid int) error {
 
 // moveToLeaf moves a process from its cgroup to a leaf below it, and then enables a controller for
 // the children of the cgroup. If the kernel refuses that, the process moves back.
-func moveToLeaf(files cgroupFiles, dir string, pid int, controller string) error {
+func moveToLeaf(dir string, pid int, controller string) error {
 	leaf := filepath.Join(dir, runnerLeaf)
-	if err := files.mkdir(leaf); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := os.Mkdir(leaf, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	process := strconv.Itoa(pid)
-	err := files.write(filepath.Join(leaf, "cgroup.procs"), process)
+	err := writeFile(leaf, "cgroup.procs", process)
 	if err == nil {
-		err = files.write(filepath.Join(dir, "cgroup.subtree_control"), "+"+controller)
+		err = writeFile(dir, "cgroup.subtree_control", "+"+controller)
 	}
 	if err == nil {
 		return nil
 	}
-	back := files.write(filepath.Join(dir, "cgroup.procs"), process)
-	return errors.Join(err, back, files.rmdir(leaf))
+	return errors.Join(err, writeFile(dir, "cgroup.procs", process), unix.Rmdir(leaf))
 }
 
 // words returns the words of a file of a cgroup.
-func words(files cgroupFiles, dir, name string) ([]string, error) {
-	text, err := files.read(filepath.Join(dir, name))
-	return strings.Fields(text), err
+func words(dir, name string) ([]string, error) {
+	text, err := os.ReadFile(filepath.Join(dir, name))
+	return strings.Fields(string(text)), err
 }
