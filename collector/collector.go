@@ -2,11 +2,10 @@ package collector
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -127,11 +126,15 @@ func (c *Collector) Run(ctx context.Context) error {
 // sample publishes a sample at each tick. It covers at least half an interval.
 func (c *Collector) sample(ctx context.Context) error {
 	previous := c.read()
-	if !awaitPhase(ctx, c.o.Node, c.o.Interval) {
+	// Nodes that start together take their samples at different times, so that they do not all publish at once.
+	ticker := time.NewTicker(1 + rand.N(c.o.Interval))
+	defer ticker.Stop()
+	select {
+	case <-ticker.C:
+		ticker.Reset(c.o.Interval)
+	case <-ctx.Done():
 		return nil
 	}
-	ticker := time.NewTicker(c.o.Interval)
-	defer ticker.Stop()
 	for {
 		current := c.read()
 		s, ok := sampleBetween(previous, current)
@@ -272,29 +275,5 @@ func (c *Collector) replayRuns(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-	}
-}
-
-// phaseOf returns the phase within each interval at which a node takes its samples. Phases are
-// derived from the name and evenly distributed, so that a thousand nodes do not publish at once.
-func phaseOf(node string, interval time.Duration) time.Duration {
-	sum := sha256.Sum256([]byte(node))
-	return time.Duration(binary.BigEndian.Uint64(sum[:]) % uint64(interval))
-}
-
-// awaitPhase waits for the node's next phase by the wall clock. It returns false if ctx ends first.
-func awaitPhase(ctx context.Context, node string, interval time.Duration) bool {
-	now := time.Duration(time.Now().UnixNano())
-	wait := phaseOf(node, interval) - now%interval
-	if wait < 0 {
-		wait += interval
-	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
