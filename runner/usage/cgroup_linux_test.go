@@ -62,8 +62,8 @@ func startInCgroup(t *testing.T, c *Cgroup) *exec.Cmd {
 func TestCgroup_HoldsOnlyTheCommandAndItsChildren(t *testing.T) {
 	c := newTestCgroup(t, "test-whole")
 	cmd := startInCgroup(t, c)
-	pids, ok := pidsIn(c.path)
-	if !ok || len(pids) < 2 || !slices.Contains(pids, cmd.Process.Pid) {
+	pids := pidsOf(t, c.path)
+	if len(pids) < 2 || !slices.Contains(pids, strconv.Itoa(cmd.Process.Pid)) {
 		t.Errorf("the cgroup holds %v, want the command %d and its child", pids, cmd.Process.Pid)
 	}
 	threads, err := filepath.Glob("/proc/self/task/*/cgroup")
@@ -77,43 +77,31 @@ func TestCgroup_HoldsOnlyTheCommandAndItsChildren(t *testing.T) {
 	}
 }
 
-// A cgroup that another program created is the job's own while it has no other process.
-func TestRead_FindsTheJobsOwnCgroup(t *testing.T) {
-	c := newTestCgroup(t, "test-own")
+// The figures of a cgroup count while the command is in it, or in one below it.
+func TestRead_UsesTheCgroupOfTheCommand(t *testing.T) {
+	c, other := newTestCgroup(t, "test-own"), newTestCgroup(t, "test-other")
 	cmd := startInCgroup(t, c)
-	totals := Read(cmd.Process.Pid, nil)
-	if totals.cgroup != c.path {
-		t.Errorf("cgroup of the job = %q, want %s", totals.cgroup, c.path)
+	pid := strconv.Itoa(cmd.Process.Pid)
+	totals := Read(cmd.Process.Pid, c)
+	if s := totals.counted.cpuSeconds; totals.cgroup != c.path || s == nil || *s <= 0 || *s > 30 {
+		t.Errorf("cgroup %q with a CPU time of %v s, want %s with some", totals.cgroup, s, c.path)
 	}
-	if s := totals.counted.cpuSeconds; s == nil || *s <= 0 || *s > 30 {
-		t.Errorf("CPU time of the cgroup = %v s, want some", s)
+	if totals = Read(cmd.Process.Pid, nil); totals.cgroup != "" || totals.tree.cpuSeconds == nil {
+		t.Errorf("without a created cgroup: %q is used, want the process tree", totals.cgroup)
 	}
-	other := startInCgroup(t, c)
-	if totals = Read(cmd.Process.Pid, nil); totals.cgroup != "" {
-		t.Errorf("cgroup of the job = %v although process %d is in it, want none",
-			totals.cgroup, other.Process.Pid)
+	below := filepath.Join(c.path, "below")
+	if err := os.Mkdir(below, 0o755); err != nil {
+		t.Fatal(err)
 	}
-	if totals = Read(cmd.Process.Pid, c); totals.cgroup != c.path {
-		t.Errorf("cgroup of the job = %q, want the created one, %s", totals.cgroup, c.path)
-	}
-}
-
-// Every process of the system is in a cgroup. A shared one must not be used.
-func TestRead_IgnoresSharedCgroups(t *testing.T) {
-	totals := Read(os.Getppid(), nil) // the parent of this process, which is its child
-	if dir := totals.cgroup; dir != "" {
-		pids, ok := pidsIn(dir)
-		if !ok {
-			t.Errorf("cgroup %s is used although it is unreadable", dir)
+	for _, move := range []struct{ to, want string }{{below, c.path}, {other.path, ""}} {
+		if err := writeFile(move.to, "cgroup.procs", pid); err != nil {
+			t.Fatal(err)
 		}
-		members := family(processes(), os.Getppid())
-		for _, pid := range pids {
-			if !slices.ContainsFunc(members, func(p process) bool { return p.pid == pid }) {
-				t.Errorf("cgroup %s is used although process %d is not of the job", dir, pid)
-			}
+		if totals = Read(cmd.Process.Pid, c); totals.cgroup != move.want {
+			t.Errorf("the command is in %s: cgroup %q is used, want %q", move.to, totals.cgroup, move.want)
 		}
 	}
-	if totals.tree.cpuSeconds == nil {
-		t.Error("the CPU time of the process tree is unknown")
+	if err := os.Remove(below); err != nil {
+		t.Error(err)
 	}
 }

@@ -9,10 +9,9 @@
 //
 // # Where the figures come from
 //
-// Each figure comes from the job's own cgroup if that counts it, otherwise from the
-// process tree; the epoch event lists the figures of the cgroup. A cgroup is the job's own if no
-// other process is in it. A command that moves itself to a cgroup (systemd-run --scope) is
-// therefore found there.
+// Each figure comes from the cgroup that was created for the command, if that counts it, otherwise from
+// the process tree; the epoch event lists the figures of the cgroup. A command that moves itself to
+// another cgroup (systemd-run --scope) is measured by its process tree.
 //
 // NewCgroup creates a cgroup below the one of this process, if that is permitted and does not
 // change how the job runs: no controller for processors or disks is enabled. The cgroup is removed at

@@ -1,13 +1,9 @@
 package usage
 
 import (
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
-	"strconv"
 	"strings"
 	"sync"
 )
@@ -29,40 +25,6 @@ func cgroupOf(process string) string {
 		return ""
 	}
 	return dirOf(parseMembership(string(text)), mountedCgroups())
-}
-
-// maxCgroups limits how many cgroups below the job's cgroup are read.
-const maxCgroups = 256
-
-// pidsIn returns the processes of a cgroup and its descendants; ok is false if they are unknown.
-func pidsIn(dir string) (pids []int, ok bool) {
-	cgroups := 0
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.IsDir() {
-			return err
-		}
-		if cgroups++; cgroups > maxCgroups {
-			return fs.SkipAll
-		}
-		text, err := os.ReadFile(filepath.Join(path, "cgroup.procs"))
-		pids = append(pids, parsePIDs(text)...)
-		return err
-	})
-	return pids, err == nil && cgroups <= maxCgroups
-}
-
-// isOwn reports whether all living processes of a cgroup are members of a job.
-func isOwn(pids []int, members []process) bool {
-	for _, pid := range pids {
-		if slices.ContainsFunc(members, func(p process) bool { return p.pid == pid }) {
-			continue
-		}
-		_, err := os.Stat("/proc/" + strconv.Itoa(pid))
-		if pid == 0 || !errors.Is(err, fs.ErrNotExist) {
-			return false
-		}
-	}
-	return len(pids) > 0
 }
 
 // readCgroup returns what a cgroup has counted; nothing for an empty directory. A figure is missing

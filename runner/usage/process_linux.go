@@ -19,9 +19,6 @@ const ticksPerSecond = 100
 // Read returns the totals of a process and its descendants. The cgroup is the one that was created
 // for them, or nil. The figures of a process include its reaped children.
 func Read(pid int, c *Cgroup) Totals {
-	found := cgroupOf(strconv.Itoa(pid))
-	// The processes are listed after those of the cgroup, so that the list includes all of these.
-	pids, isComplete := pidsIn(found)
 	all := processes()
 	members := family(all, pid)
 	t := Totals{at: time.Now()}
@@ -33,11 +30,9 @@ func Read(pid int, c *Cgroup) Totals {
 
 	t.cgroup = c.dir() // stays the same after the process has ended
 	isAlive := func(p process) bool { return p.pid == pid && !p.isExiting }
-	if slices.ContainsFunc(members, isAlive) && t.cgroup != found {
-		t.cgroup = ""
-		if isComplete && isOwn(pids, members) {
-			t.cgroup = found
-		}
+	isInside := strings.HasPrefix(cgroupOf(strconv.Itoa(pid))+"/", t.cgroup+"/")
+	if slices.ContainsFunc(members, isAlive) && !isInside {
+		t.cgroup = "" // the command has moved to another one
 	}
 	t.counted, t.pressure = readCgroup(t.cgroup)
 	return t
