@@ -30,10 +30,6 @@ type Options struct {
 
 	Version string        `kong:"-"` // of the program, for nats micro
 	Check   time.Duration `kong:"-"` // interval of checks for silent jobs
-
-	// MaxLogBytes bounds the size to which the advisor widens the JOB stream, so that the stream keeps
-	// the events of all running jobs. A negative value disables widening.
-	MaxLogBytes int64 `kong:"-"`
 }
 
 // Policy is the policy of a cluster, the same for all its advisors.
@@ -62,7 +58,6 @@ func (o Options) withDefaults() Options {
 	o.AdviceMinInterval = positive(o.AdviceMinInterval, defaultMinInterval)
 	o.SnapshotInterval = positive(o.SnapshotInterval, 5*time.Minute)
 	o.SnapshotEvents = cmp.Or(o.SnapshotEvents, 20_000)
-	o.MaxLogBytes = cmp.Or(o.MaxLogBytes, 64<<30)
 	return o
 }
 

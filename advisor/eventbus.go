@@ -3,7 +3,6 @@ package advisor
 import (
 	"context"
 	"io"
-	"time"
 
 	"courier/bus"
 	"courier/schemas"
@@ -31,10 +30,8 @@ type eventBus interface {
 // snapshotStore has the limits of the event log, and the snapshots of states.
 type snapshotStore interface {
 	StreamInfo(ctx context.Context, stream string) (bus.StreamInfo, error)
-	WidenStream(ctx context.Context, stream string, maxBytes int64, maxAge time.Duration) (bus.StreamInfo, error)
 	Snapshots(ctx context.Context, kind string, version int) ([]bus.Snapshot, error)
 	CheckSnapshot(ctx context.Context, s bus.Snapshot, current bus.StreamInfo) error
 	SaveSnapshot(ctx context.Context, s bus.Snapshot, encode func(io.Writer) error) error
 	LoadSnapshot(ctx context.Context, s bus.Snapshot, decode func(io.Reader) error) error
-	DropSnapshot(ctx context.Context, s bus.Snapshot) error
 }

@@ -225,7 +225,7 @@ func runSchedule(t *testing.T, seed uint64, steps []step) (violation string) {
 
 func (m *model) startAdvisor(i int) {
 	b, offset := &modelBus{modelLog: m.modelLog}, m.offsets[i]
-	o := Options{MaxLogBytes: -1, SnapshotEvents: 8, SnapshotInterval: time.Minute}
+	o := Options{SnapshotEvents: 8, SnapshotInterval: time.Minute}
 	o.Admission = schemas.AdmissionQueue
 	a := newAdvisor(b, o, slog.New(slog.DiscardHandler), nil)
 	a.clock = func() time.Time { return time.Now().Add(offset) }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"slices"
 	"time"
 
 	"courier/advisor/cluster"
@@ -14,10 +13,6 @@ import (
 
 const (
 	snapshotKind = "advisor" // name of these snapshots in the bucket
-
-	// keptSnapshots is the number of snapshots of a version: the newest, and the previous one in
-	// case the newest is damaged.
-	keptSnapshots = 2
 
 	// idleSnapshotInterval is the maximum age of the newest snapshot if no events arrive. It is
 	// well below schemas.SnapshotAge, after which snapshots are removed.
@@ -35,7 +30,6 @@ type snapshotRecord struct {
 	sequence uint64    // its last event
 	at       time.Time // when this advisor wrote or loaded it
 	stream   time.Time // creation time of the stream that the state comes from
-	damaged  []string  // snapshots that this advisor could not read at its start
 }
 
 // restore loads the newest usable snapshot. Without one the whole event log is replayed. It waits
@@ -77,7 +71,6 @@ func (a *Advisor) tryRestore(ctx context.Context) error {
 		if err != nil {
 			a.metrics.snapshots.WithLabelValues("ignored").Inc()
 			a.log.Warn("snapshot ignored", "sequence", s.Sequence, "error", err)
-			a.newestSnapshot.damaged = append(a.newestSnapshot.damaged, s.Name)
 			continue
 		}
 		a.adopt(c, s, stream)
@@ -161,7 +154,7 @@ func (a *Advisor) lastSnapshot(ctx context.Context) {
 	a.snapshot(ctx)
 }
 
-// snapshot stores the state and deletes old snapshots.
+// snapshot stores the state.
 func (a *Advisor) snapshot(ctx context.Context) {
 	if err := a.trySnapshot(ctx); err != nil {
 		a.newestSnapshot.at = time.Now() // the next attempt is made when a snapshot would be due
@@ -189,7 +182,7 @@ func (a *Advisor) trySnapshot(ctx context.Context) error {
 	}
 	a.metrics.snapshots.WithLabelValues("written").Inc()
 	a.noteSaved(s)
-	return a.prune(ctx)
+	return nil
 }
 
 // freeze returns the current state and its header. It returns nil while the state has a warning
@@ -205,33 +198,4 @@ func (a *Advisor) freeze() (bus.Snapshot, *cluster.Frozen) {
 		StreamCreatedAt: a.newestSnapshot.stream, Sequence: a.applied, StoredAt: a.appliedAt,
 		WrittenAt: a.now(),
 	}, a.cluster.Freeze()
-}
-
-// prune deletes the snapshots of this version that do not belong to the current stream or are damaged, and
-// the others beyond the newest keptSnapshots, also those of other advisors.
-func (a *Advisor) prune(ctx context.Context) error {
-	all, err := a.bus.Snapshots(ctx, snapshotKind, cluster.SnapshotVersion)
-	if err != nil {
-		return err
-	}
-	stream, err := a.logInfo(ctx) // after the snapshots, as in trySnapshot
-	if err != nil {
-		return err
-	}
-	usable := 0
-	for _, s := range all { // newest first
-		err := a.bus.CheckSnapshot(ctx, s, stream)
-		if err != nil && !errors.Is(err, bus.ErrSnapshot) {
-			return err
-		}
-		if err == nil && !slices.Contains(a.newestSnapshot.damaged, s.Name) {
-			if usable++; usable <= keptSnapshots {
-				continue
-			}
-		}
-		if err := a.bus.DropSnapshot(ctx, s); err != nil {
-			return err
-		}
-	}
-	return nil
 }

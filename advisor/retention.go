@@ -5,89 +5,52 @@ import (
 	"time"
 
 	"courier/bus"
-	"courier/schemas"
 )
 
 const (
 	// retentionCheck is the interval of checks of the limits of JOB.
 	retentionCheck = time.Minute
 
-	// The stream must have room for retentionFactor times the events since the first event of the
-	// oldest running job.
+	// retentionFactor times the events since the first event of the oldest running job should fit in JOB.
 	retentionFactor = 2
-
-	retentionStep = int64(1) << 30 // bytes; limits are multiples of it and change rarely
 )
 
-// keepLog regularly compares the limits of JOB with the needs of the running jobs. It reports the
-// headroom, and widens the limits up to Options.MaxLogBytes.
+// keepLog regularly compares the limits of JOB with the needs of the running jobs, and reports the
+// headroom.
 func (a *Advisor) keepLog(ctx context.Context) error {
-	warned := time.Time{}
 	return every(ctx, retentionCheck, func() {
 		if a.Ready() != nil || !a.bus.Connected() {
 			return
 		}
-		err := a.checkLog(ctx)
-		if err != nil && ctx.Err() == nil && time.Since(warned) > time.Hour {
-			warned = time.Now()
-			a.log.Warn("JOB stream may drop events of running jobs, widen it manually", "error", err)
+		stream, err := a.logInfo(ctx)
+		if err != nil {
+			return // the connection ends; the metrics keep their values
 		}
+		n := a.logNeed(stream, a.now())
+		a.metrics.headroom.Set(logHeadroom(stream, n))
+		a.metrics.neededBytes.Set(n.bytes)
 	})
-}
-
-// checkLog compares the limits once.
-func (a *Advisor) checkLog(ctx context.Context) error {
-	stream, err := a.logInfo(ctx)
-	if err != nil {
-		return err
-	}
-	n := a.logNeed(stream, a.now())
-	if a.o.MaxLogBytes > 0 {
-		n.bytes = min(n.bytes, max(a.o.MaxLogBytes, stream.MaxBytes))
-	}
-	isTooSmall := stream.MaxBytes > 0 && n.bytes > stream.MaxBytes
-	isTooShort := stream.MaxAge > 0 && n.age > stream.MaxAge
-	if (isTooSmall || isTooShort) && a.o.MaxLogBytes > 0 {
-		wide, failure := a.bus.WidenStream(ctx, schemas.StreamJob, n.bytes, n.age)
-		if failure == nil {
-			a.log.Warn("JOB stream widened for the oldest running job", "job_id", n.job,
-				"max_bytes", wide.MaxBytes, "max_age", wide.MaxAge)
-			stream = wide
-		}
-		err = failure
-	}
-	a.metrics.headroom.Set(logHeadroom(stream, n))
-	a.metrics.neededBytes.Set(float64(n.bytes))
-	return err
 }
 
 // logNeed describes the events that JOB must keep for the oldest running job. It is zero if no job
 // runs.
 type logNeed struct {
-	job   string
 	first uint64        // sequence of its first event
-	bytes int64         // required size, a multiple of retentionStep
-	age   time.Duration // required age
 	since time.Duration // time since its first event
+	bytes float64       // required size
 }
 
 // logNeed estimates the events that JOB must keep. It uses the sequences since the first event of
 // the oldest running job, and the mean size of a message.
 func (a *Advisor) logNeed(stream bus.StreamInfo, now time.Time) logNeed {
 	a.mu.RLock()
+	defer a.mu.RUnlock()
 	oldest := a.cluster.OldestRunning()
-	var n logNeed
-	if oldest != nil {
-		n.job, n.first, n.since = oldest.ID, oldest.First, now.Sub(oldest.FirstEventAt())
-	}
-	a.mu.RUnlock()
-	if oldest == nil || n.first == 0 || n.first > stream.Last {
+	if oldest == nil || oldest.First == 0 || oldest.First > stream.Last {
 		return logNeed{}
 	}
-	n.age = retentionFactor * n.since
-	held := float64(stream.Last-n.first+1) * meanBytes(stream)
-	n.bytes = (int64(retentionFactor*held)/retentionStep + 1) * retentionStep
-	return n
+	held := float64(stream.Last-oldest.First+1) * meanBytes(stream)
+	return logNeed{oldest.First, now.Sub(oldest.FirstEventAt()), retentionFactor * held}
 }
 
 // meanBytes returns the mean size of a message of a stream.
@@ -102,7 +65,7 @@ func meanBytes(stream bus.StreamInfo) float64 {
 // event of the oldest running job.
 func logHeadroom(stream bus.StreamInfo, n logNeed) float64 {
 	switch {
-	case n.job == "":
+	case n.first == 0:
 		return 1
 	case n.first < stream.First:
 		return 0

@@ -7,7 +7,6 @@ import (
 
 	"courier/advisor/cluster"
 	"courier/bus"
-	"courier/bus/bustest"
 	"courier/schemas"
 )
 
@@ -43,65 +42,25 @@ func TestLogNeed(t *testing.T) {
 		name     string
 		c        *cluster.Cluster
 		place    bus.StreamInfo
-		job      string
-		gib      int64
-		age      time.Duration
+		first    uint64
+		gib      float64
+		since    time.Duration
 		headroom float64
 	}{
-		{"no job runs", runningSince(), whole, "", 0, 0, 1},
-		{"since a fifth of the log", runningSince(81, 90), whole, "d", 41, 38 * time.Minute, 0.9},
-		{"since its begin", runningSince(1, 90), whole, "b", 201, 198 * time.Minute, 0.5},
-		{"its first events are dropped", runningSince(41), half, "p", 121, 118 * time.Minute, 0},
-		{"without a limit", runningSince(1), endless, "b", 201, 198 * time.Minute, 1},
-		{"recorded a moment ago", runningSince(101), whole, "", 0, 0, 1},
+		{"no job runs", runningSince(), whole, 0, 0, 0, 1},
+		{"since a fifth of the log", runningSince(81, 90), whole, 81, 40, 19 * time.Minute, 0.9},
+		{"since its begin", runningSince(1, 90), whole, 1, 200, 99 * time.Minute, 0.5},
+		{"its first events are dropped", runningSince(41), half, 41, 120, 59 * time.Minute, 0},
+		{"without a limit", runningSince(1), endless, 1, 200, 99 * time.Minute, 1},
+		{"recorded a moment ago", runningSince(101), whole, 0, 0, 0, 1},
 	} {
 		a := &Advisor{cluster: c.c}
 		n := a.logNeed(c.place, noon.Add(100*time.Minute))
-		if n.job != c.job || n.bytes != c.gib*gibibyte || n.age != c.age {
-			t.Errorf("%s: got need %+v, want job %q, %d GiB and %s", c.name, n, c.job, c.gib, c.age)
+		if n.first != c.first || n.bytes != c.gib*gibibyte || n.since != c.since {
+			t.Errorf("%s: got need %+v, want %g GiB from event %d, for %s", c.name, n, c.gib, c.first, c.since)
 		}
 		if got := logHeadroom(c.place, n); math.Abs(got-c.headroom) > 1e-9 {
 			t.Errorf("%s: headroom %g, want %g", c.name, got, c.headroom)
 		}
-	}
-}
-
-// A stream that is too small for the oldest running job is widened up to the maximum, and never
-// narrowed.
-func TestCheckLog_WidensTheStream(t *testing.T) {
-	const mebibyte = 1 << 20
-	for _, c := range []struct {
-		name    string
-		limit   int64 // initial limit of the stream
-		ceiling int64
-		want    int64
-	}{
-		{"too small", mebibyte, 64 * gibibyte, gibibyte},
-		{"up to the ceiling", mebibyte, 2 * mebibyte, 2 * mebibyte},
-		{"the ceiling is lower", 4 * mebibyte, mebibyte, 4 * mebibyte},
-		{"never", mebibyte, -1, mebibyte},
-		{"large enough", 2 * gibibyte, 64 * gibibyte, 2 * gibibyte},
-		{"without a limit", -1, 64 * gibibyte, -1},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			server := bustest.NewServer(t)
-			b := server.Connect(t)
-			_, js := connect(t, server.URL())
-			limit(t, js, c.limit)
-			_, last := (&jobPublisher{t, b}).beginRun(1)
-			a := restoredAdvisor(t, b)
-			a.o.MaxLogBytes = c.ceiling
-			replayed(t, a)
-			if a.applied != last || a.cluster.RunningJobs() != 1 {
-				t.Fatalf("after event %d: got %d running jobs, want 1", a.applied, a.cluster.RunningJobs())
-			}
-			if err := a.checkLog(within(t)); err != nil {
-				t.Fatal(err)
-			}
-			place, err := b.StreamInfo(within(t), schemas.StreamJob)
-			if err != nil || place.MaxBytes != c.want {
-				t.Errorf("got size limit %d, error %v; want %d", place.MaxBytes, err, c.want)
-			}
-		})
 	}
 }

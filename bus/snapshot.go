@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -42,10 +40,22 @@ var ErrSnapshot = errors.New("the snapshot cannot be used")
 
 const snapshotHeader = "courier-snapshot"
 
-// SaveSnapshot stores the state that encode writes, with its digest. Snapshots lists it once it
-// is complete. Any number of processes may call it at the same time.
+// snapshotSlots are the objects with the snapshots of a kind and version: the last one, and the one before
+// in case the last one is damaged.
+func snapshotSlots(kind string, version int) [2]string {
+	name := fmt.Sprintf("%s.v%d", kind, version)
+	return [...]string{name + ".a", name + ".b"}
+}
+
+// SaveSnapshot stores the state that encode writes, with its digest, in place of a snapshot that does not
+// match the stream, or of the earlier one of two. Snapshots lists it once it is complete. Any number of
+// processes may call it at the same time.
 func (b *Bus) SaveSnapshot(ctx context.Context, s Snapshot, encode func(io.Writer) error) error {
 	objects, err := b.objects(ctx, schemas.BucketSnapshots)
+	if err != nil {
+		return err
+	}
+	name, err := b.freeSlot(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -53,10 +63,7 @@ func (b *Bus) SaveSnapshot(ctx context.Context, s Snapshot, encode func(io.Write
 	if err != nil {
 		return err
 	}
-	meta := jetstream.ObjectMeta{
-		Name:     fmt.Sprintf("%s.v%d.%d.%s", s.Kind, s.Version, s.Sequence, rand.Text()),
-		Metadata: map[string]string{snapshotHeader: string(header)},
-	}
+	meta := jetstream.ObjectMeta{Name: name, Metadata: map[string]string{snapshotHeader: string(header)}}
 
 	var state bytes.Buffer
 	err = encode(&state)
@@ -64,56 +71,56 @@ func (b *Bus) SaveSnapshot(ctx context.Context, s Snapshot, encode func(io.Write
 		_, err = objects.Put(ctx, meta, &state)
 	}
 	if err != nil {
-		return fmt.Errorf("store snapshot %s: %w", meta.Name, unavailable(err))
+		return fmt.Errorf("store snapshot %s: %w", name, unavailable(err))
 	}
 	return nil
 }
 
-// Snapshots lists the complete snapshots of a kind and version, the latest event first. It
-// leaves out snapshots whose header cannot be decoded.
+// freeSlot returns the object for a snapshot.
+func (b *Bus) freeSlot(ctx context.Context, s Snapshot) (string, error) {
+	stream, err := b.StreamInfo(ctx, s.Stream)
+	if err != nil {
+		return "", err
+	}
+	all, err := b.Snapshots(ctx, s.Kind, s.Version)
+	if err != nil {
+		return "", err
+	}
+	all = slices.DeleteFunc(all, func(o Snapshot) bool { return b.CheckSnapshot(ctx, o, stream) != nil })
+	slots := snapshotSlots(s.Kind, s.Version)
+	if len(all) > 0 && all[0].Name == slots[0] {
+		return slots[1], nil
+	}
+	return slots[0], nil
+}
+
+// Snapshots lists the complete snapshots of a kind and version, the latest event first. It leaves out
+// snapshots whose header cannot be decoded.
 func (b *Bus) Snapshots(ctx context.Context, kind string, version int) ([]Snapshot, error) {
 	objects, err := b.objects(ctx, schemas.BucketSnapshots)
 	if err != nil {
 		return nil, err
 	}
-	list, err := listObjects(ctx, objects)
-	if err != nil {
-		return nil, fmt.Errorf("list snapshots: %w", unavailable(err))
-	}
 	var all []Snapshot
-	for _, info := range list {
-		var s Snapshot
-		if err := json.Unmarshal([]byte(info.Metadata[snapshotHeader]), &s); err != nil {
-			b.log.Warn("snapshot skipped", "name", info.Name, "error", err)
+	for _, name := range snapshotSlots(kind, version) {
+		info, err := objects.GetInfo(ctx, name)
+		if errors.Is(err, jetstream.ErrObjectNotFound) {
 			continue
 		}
-		if s.Kind == kind && s.Version == version {
-			s.Name, s.nuid, s.chunks, s.Bytes = info.Name, info.NUID, info.Chunks, info.Size
-			all = append(all, s)
+		if err != nil {
+			return nil, fmt.Errorf("find snapshot %s: %w", name, unavailable(err))
 		}
+		s := Snapshot{Name: name, Bytes: info.Size, nuid: info.NUID, chunks: info.Chunks}
+		if err := json.Unmarshal([]byte(info.Metadata[snapshotHeader]), &s); err != nil {
+			b.log.Warn("snapshot skipped", "name", name, "error", err)
+			continue
+		}
+		all = append(all, s)
 	}
 	slices.SortFunc(all, func(x, y Snapshot) int {
 		return cmp.Or(cmp.Compare(y.Sequence, x.Sequence), y.WrittenAt.Compare(x.WrittenAt))
 	})
 	return all, nil
-}
-
-// listObjects lists the objects of a bucket, which may be empty.
-func listObjects(ctx context.Context, objects jetstream.ObjectStore) (
-	list []*jetstream.ObjectInfo, err error,
-) {
-	for range snapshotListTries {
-		listing, cancel := context.WithTimeout(ctx, snapshotListTimeout)
-		list, err = objects.List(listing)
-		cancel()
-		if errors.Is(err, jetstream.ErrNoObjectsFound) {
-			return nil, nil
-		}
-		if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
-			break
-		}
-	}
-	return list, err
 }
 
 // CheckSnapshot returns ErrSnapshot if a snapshot does not match the current stream: the stream
@@ -179,13 +186,7 @@ func (b *Bus) readSnapshot(ctx context.Context, s Snapshot) ([]byte, error) {
 	return data, nil
 }
 
-const (
-	snapshotTimeout = 30 * time.Second // to read a snapshot
-	// snapshotListTimeout bounds one listing. If an entry is replaced while the client lists,
-	// the client waits until the deadline of its context.
-	snapshotListTimeout = 3 * time.Second
-	snapshotListTries   = 3
-)
+const snapshotTimeout = 30 * time.Second // to read a snapshot
 
 // checkComplete checks that the bucket has all chunks: a reader would wait for a missing one.
 func (b *Bus) checkComplete(ctx context.Context, s Snapshot) error {
@@ -211,29 +212,6 @@ func decodeState(decode func(io.Reader) error, r io.Reader) (err error) {
 		}
 	}()
 	return decode(r)
-}
-
-// DropSnapshot deletes a snapshot and the delete marker that NATS leaves. A missing snapshot is
-// no error.
-func (b *Bus) DropSnapshot(ctx context.Context, s Snapshot) error {
-	objects, err := b.objects(ctx, schemas.BucketSnapshots)
-	if err != nil {
-		return err
-	}
-	err = objects.Delete(ctx, s.Name)
-	if err != nil && !errors.Is(err, jetstream.ErrObjectNotFound) {
-		return fmt.Errorf("delete snapshot %s: %w", s.Name, unavailable(err))
-	}
-	stream, err := b.stream(ctx, snapshotStream)
-	if err != nil {
-		return err
-	}
-	name := base64.URLEncoding.EncodeToString([]byte(s.Name))
-	marker := "$O." + schemas.BucketSnapshots + ".M." + name
-	if err := stream.Purge(ctx, jetstream.WithPurgeSubject(marker)); err != nil {
-		return fmt.Errorf("delete the marker of snapshot %s: %w", s.Name, unavailable(err))
-	}
-	return nil
 }
 
 const snapshotStream = "OBJ_" + schemas.BucketSnapshots

@@ -254,28 +254,3 @@ func (b *Bus) ClusterID(ctx context.Context) (string, error) {
 	}
 	return strconv.FormatInt(info.CreatedAt.UnixNano(), 36), nil
 }
-
-// WidenStream raises the limits of a stream to at least maxBytes and maxAge, and never lowers
-// one. It returns the stream with its limits afterwards.
-func (b *Bus) WidenStream(
-	ctx context.Context, stream string, maxBytes int64, maxAge time.Duration,
-) (StreamInfo, error) {
-	s, err := b.stream(ctx, stream)
-	if err != nil {
-		return StreamInfo{}, err
-	}
-
-	config, changed := s.CachedInfo().Config, false
-	if config.MaxBytes > 0 && config.MaxBytes < maxBytes {
-		config.MaxBytes, changed = maxBytes, true
-	}
-	if config.MaxAge > 0 && config.MaxAge < maxAge {
-		config.MaxAge, changed = maxAge, true
-	}
-	if changed {
-		if err := b.updateStream(ctx, config); err != nil {
-			return StreamInfo{}, fmt.Errorf("widen stream %s: %w", stream, unavailable(err))
-		}
-	}
-	return b.StreamInfo(ctx, stream)
-}
