@@ -131,11 +131,11 @@ func (c *Cluster) Run(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// Verify compares the log with the tables of every shard; see Verifier.Verify.
+// Verify compares the log with the tables of every shard; see the function Verify.
 func (c *Cluster) Verify(ctx context.Context, o VerifyOptions) (*Report, error) {
 	var streams []*StreamReport
 	for i, d := range c.shards {
-		r, err := NewVerifier(c.bus, d, c.log, o).Verify(ctx)
+		r, err := Verify(ctx, c.bus, d, o)
 		if err != nil {
 			return nil, fmt.Errorf("shard %d: %w", i+1, err)
 		}

@@ -107,7 +107,7 @@ func TestStore_RefusesTheTablesOfACluster(t *testing.T) {
 		{"the rows of a shard", b, local},
 	} {
 		wantTablesDiffer(t, c.name+": run", newStore(t, c.bus, c.database).Run(t.Context()))
-		_, err := store.NewVerifier(c.bus, c.database, log, store.VerifyOptions{}).Verify(t.Context())
+		_, err := store.Verify(t.Context(), c.bus, c.database, store.VerifyOptions{})
 		wantTablesDiffer(t, c.name+": verify", err)
 		err = store.Rebuild(t.Context(), c.bus, c.database, log, store.RebuildOptions{})
 		wantTablesDiffer(t, c.name+": rebuild", err)

@@ -31,7 +31,7 @@
 //
 // # Verification
 //
-// A Verifier compares the log with the tables at any time: each event with its row, and the roll-ups
+// Verify compares the log with the tables at any time: each event with its row, and the roll-ups
 // with their tables. It reports missing rows, duplicate rows, and rows without an event in the log. Its
 // memory does not grow with the log: it compares at most a quarter of a million events at a time.
 //
@@ -42,7 +42,7 @@
 //
 // The ClickHouse user needs INSERT, SELECT, CREATE TABLE and CREATE VIEW on the database, and
 // CREATE DATABASE if the database does not exist. A rebuild, a batch that is repeated, and the reload
-// of a table with an unreadable part need ALTER DELETE, TRUNCATE and DROP TABLE. A Verifier only reads.
+// of a table with an unreadable part need ALTER DELETE, TRUNCATE and DROP TABLE. Verify only reads.
 //
 // # Observability
 //

@@ -21,7 +21,7 @@ func (s *Store) Follow(ctx context.Context, d schemas.Durable, handle func(conte
 func ColumnNames(row any) []string { return columnNames(reflect.TypeOf(row)) }
 
 // SetWindow sets the number of rows that a verifier compares at once.
-func (v *Verifier) SetWindow(rows uint64) { v.options.windowRows = rows }
+func (o *VerifyOptions) SetWindow(rows uint64) { o.windowRows = rows }
 
 // Insert inserts rows into a table without a token.
 func (d *Database) Insert(ctx context.Context, name string, rows []any) error {

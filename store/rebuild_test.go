@@ -237,7 +237,7 @@ func TestStore_RebuildsUnreadableParts(t *testing.T) {
 	last := stop()
 	awaitSequences(t, d, last)
 	await(t, "the end of the rebuild", func() bool {
-		r, err := store.NewVerifier(b, d, discard, store.VerifyOptions{}).Verify(t.Context())
+		r, err := store.Verify(t.Context(), b, d, store.VerifyOptions{})
 		return err == nil && r.Different == 0
 	})
 	finish()
@@ -247,7 +247,7 @@ func TestStore_RebuildsUnreadableParts(t *testing.T) {
 	}
 
 	breakParts(t, d, "job_epoch")
-	_, err := store.NewVerifier(b, d, discard, store.VerifyOptions{}).Verify(t.Context())
+	_, err := store.Verify(t.Context(), b, d, store.VerifyOptions{})
 	if err == nil || !strings.Contains(err.Error(), "run courier store rebuild") {
 		t.Errorf("Verify with an unreadable part = %v, want an error that names the remedy", err)
 	}

@@ -155,7 +155,7 @@ func (s *Store) rebuildDamaged(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		r, err := NewVerifier(s.bus, s.database, s.log, VerifyOptions{}).Verify(ctx)
+		r, err := Verify(ctx, s.bus, s.database, VerifyOptions{})
 		if s.writer.reloadUnreadable(ctx, err) {
 			continue
 		}

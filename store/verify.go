@@ -4,15 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"courier/bus"
 	"courier/schemas"
 )
 
-// Verify compares the log with the tables, and the tables with their roll-ups. Stores may write
-// at the same time. It compares:
+// Verify compares the log of b with the tables that a store fills from it, and the tables with their
+// roll-ups. Stores may write at the same time. It compares:
 //
 //   - of each stream the messages that the log still has, up to the last sequence that a store
 //     has written, so that messages in flight are no difference. Rows from before the first
@@ -26,18 +25,23 @@ import (
 //
 // The error matches ErrOtherLog, ErrNewer, ErrTablesDiffer or ErrRefused, or reports an unreachable server.
 // Verify waits for a NATS server that becomes unreachable later.
-func (v *Verifier) Verify(ctx context.Context) (*Report, error) {
-	if err := v.checkTables(ctx); err != nil {
+func Verify(ctx context.Context, b *bus.Bus, d *Database, o VerifyOptions) (*Report, error) {
+	if err := checkTables(ctx, b, d); err != nil {
 		return nil, fmt.Errorf("verify: %w", err)
 	}
-	d, end, err := v.database.settled(ctx)
+	d, end, err := d.settled(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("verify: %w", err)
 	}
 	defer end()
-	onOne := *v
-	onOne.database = d
-	r, err := onOne.verifyAll(ctx)
+	if o.windowRows == 0 {
+		o.windowRows = defaultWindowRows
+	}
+	if o.Progress == nil {
+		o.Progress = func(string, uint64, uint64) {}
+	}
+	v := &verifier{bus: b, database: d, options: o}
+	r, err := v.verifyAll(ctx)
 	if table := unreadableTable(err); table != "" {
 		err = fmt.Errorf("a part of %s cannot be read: run courier store rebuild: %w", table, err)
 	}
@@ -45,19 +49,19 @@ func (v *Verifier) Verify(ctx context.Context) (*Report, error) {
 }
 
 // checkTables returns an error unless the database has the tables of this program and this log.
-func (v *Verifier) checkTables(ctx context.Context) error {
-	if err := checkNoShards(ctx, v.bus, v.database); err != nil {
+func checkTables(ctx context.Context, b *bus.Bus, d *Database) error {
+	if err := checkNoShards(ctx, b, d); err != nil {
 		return err
 	}
-	if v.database.shard == nil {
-		if err := v.database.checkSingle(ctx); err != nil {
+	if d.shard == nil {
+		if err := d.checkSingle(ctx); err != nil {
 			return err
 		}
 	}
-	return v.database.checkMigrated(ctx)
+	return d.checkMigrated(ctx)
 }
 
-func (v *Verifier) verifyAll(ctx context.Context) (*Report, error) {
+func (v *verifier) verifyAll(ctx context.Context) (*Report, error) {
 	var streams []*StreamReport
 	for _, durable := range v.database.shard.durables() {
 		s, err := v.verifyStream(ctx, durable)
@@ -70,7 +74,7 @@ func (v *Verifier) verifyAll(ctx context.Context) (*Report, error) {
 }
 
 // verifyStream compares one stream with its tables, and these with their roll-ups.
-func (v *Verifier) verifyStream(ctx context.Context, d schemas.Durable) (*StreamReport, error) {
+func (v *verifier) verifyStream(ctx context.Context, d schemas.Durable) (*StreamReport, error) {
 	position, err := recordedPosition(ctx, v.bus, v.database, d.Stream)
 	if err != nil {
 		return nil, err
@@ -85,7 +89,7 @@ func (v *Verifier) verifyStream(ctx context.Context, d schemas.Durable) (*Stream
 	if err != nil {
 		return nil, err
 	}
-	c := &streamCheck{Verifier: v, report: &StreamReport{
+	c := &streamCheck{verifier: v, report: &StreamReport{
 		Stream: d.Stream,
 		Shard:  v.database.shard.number(),
 		First:  min(first, position+1),
@@ -152,23 +156,10 @@ type VerifyOptions struct {
 // defaultWindowRows bounds the memory of Verify and ClickHouse: an event takes about 200 bytes.
 const defaultWindowRows = 250_000
 
-// Verifier compares the tables with the log.
-type Verifier struct {
+type verifier struct {
 	bus      *bus.Bus
 	database *Database
 	options  VerifyOptions
-	log      *slog.Logger
-}
-
-// NewVerifier returns a verifier of a database that a store fills from the log of b.
-func NewVerifier(b *bus.Bus, d *Database, log *slog.Logger, o VerifyOptions) *Verifier {
-	if o.windowRows == 0 {
-		o.windowRows = defaultWindowRows
-	}
-	if o.Progress == nil {
-		o.Progress = func(string, uint64, uint64) {}
-	}
-	return &Verifier{bus: b, database: d, options: o, log: log}
 }
 
 // recordedPosition returns the recorded position. ErrOtherLog: the stream ends before it.

@@ -3,7 +3,6 @@ package store_test
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"testing"
 	"time"
 
@@ -165,8 +164,7 @@ func TestVerify_RejectsTheTablesOfAnotherLog(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			d, b := storetest.New(t), bustest.New(t)
 			must(t, d.Exec(t.Context(), test.statement))
-			_, err := store.NewVerifier(b, d, slog.New(slog.DiscardHandler), store.VerifyOptions{}).
-				Verify(t.Context())
+			_, err := store.Verify(t.Context(), b, d, store.VerifyOptions{})
 			if !errors.Is(err, test.want) {
 				t.Errorf("Verify = %v, want %v", err, test.want)
 			}
@@ -174,8 +172,7 @@ func TestVerify_RejectsTheTablesOfAnotherLog(t *testing.T) {
 	}
 	t.Run("not migrated yet", func(t *testing.T) {
 		d := storetest.Open(t, storetest.Empty(t, storetest.Protocols(t)[0]))
-		if _, err := store.NewVerifier(bustest.New(t), d, slog.New(slog.DiscardHandler),
-			store.VerifyOptions{}).Verify(t.Context()); err == nil {
+		if _, err := store.Verify(t.Context(), bustest.New(t), d, store.VerifyOptions{}); err == nil {
 			t.Error("Verify of an empty database succeeded, want an error")
 		}
 	})

@@ -63,11 +63,9 @@ type TableReport struct {
 
 // Hour compares the events of one hour.
 type Hour struct {
-	At            time.Time `json:"at"`           // start of the hour
-	LogEvents     uint64    `json:"log_events"`   // distinct event_ids
-	LogChecksum   Checksum  `json:"log_checksum"` // of the event_ids
-	TableEvents   uint64    `json:"table_events"`
-	TableChecksum Checksum  `json:"table_checksum"`
+	At          time.Time `json:"at"`         // start of the hour
+	LogEvents   uint64    `json:"log_events"` // distinct event_ids
+	TableEvents uint64    `json:"table_events"`
 
 	Older   uint64 `json:"older,omitempty"`   // events in the table that the log has dropped
 	Missing uint64 `json:"missing,omitempty"` // events in the log but not in the table
@@ -123,15 +121,6 @@ func (s *StreamReport) different() (hours int) {
 	}
 	return hours
 }
-
-// Checksum is the sum of the hashes of events modulo 2^64, in JSON sixteen hex digits.
-type Checksum uint64
-
-// String returns sixteen hex digits.
-func (c Checksum) String() string { return fmt.Sprintf("%016x", uint64(c)) }
-
-// MarshalText encodes the checksum as sixteen hex digits.
-func (c Checksum) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
 // WriteText writes the compared numbers, and then the differences in each hour. The JSON also has the
 // first IDs and keys.

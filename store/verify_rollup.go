@@ -11,7 +11,7 @@ import (
 )
 
 type rollUpCheck struct {
-	*Verifier
+	*verifier
 	rollUp
 	source     *eventTable
 	query      string            // of the view, reading sources only
@@ -38,7 +38,7 @@ type rollUpPart struct {
 	condition       string // for rows of the roll-up, and those that its view computes
 }
 
-func (v *Verifier) verifyRollUps(
+func (v *verifier) verifyRollUps(
 	ctx context.Context, t *eventTable, written uint64, kept hourRange, windows []hourRange,
 ) (all []*RollUpReport, err error) {
 	queries := make(map[string]string)
@@ -53,7 +53,7 @@ func (v *Verifier) verifyRollUps(
 		}
 		queries[r.name] = query
 
-		c := &rollUpCheck{Verifier: v, rollUp: r, source: t, query: query, written: written}
+		c := &rollUpCheck{verifier: v, rollUp: r, source: t, query: query, written: written}
 		report, err := c.verify(ctx, kept, windows)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", r.name, err)

@@ -188,10 +188,8 @@ func (t *serverTables) Run(ctx context.Context) error {
 	return store.New(t.bus, t.Database, t.log, t.reg, t.options).Run(ctx)
 }
 
-func (t *serverTables) Verify(
-	ctx context.Context, o store.VerifyOptions,
-) (*store.Report, error) {
-	return store.NewVerifier(t.bus, t.Database, t.log, o).Verify(ctx)
+func (t *serverTables) Verify(ctx context.Context, o store.VerifyOptions) (*store.Report, error) {
+	return store.Verify(ctx, t.bus, t.Database, o)
 }
 
 func (t *serverTables) Rebuild(ctx context.Context, o store.RebuildOptions) error {
