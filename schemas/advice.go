@@ -37,23 +37,23 @@ const (
 // Alternative is one way to run a job. Unknown figures are absent.
 type Alternative struct {
 	// Samples per iteration.
-	BatchSize uint32 `json:"batch_size"`
+	BatchSize uint32 `json:"batch_size" ch:"batch_size"`
 	// Number of processes.
-	CPUs uint32 `json:"cpus"`
+	CPUs uint32 `json:"cpus" ch:"cpus"`
 	// Total epochs; for a running job, the remaining epochs.
-	Epochs uint32 `json:"epochs"`
+	Epochs uint32 `json:"epochs" ch:"epochs"`
 	// Epochs after which it is expected to stop by itself, as earlier jobs of the model did; absent if
 	// after all of them.
 	ExpectedEpochs uint32 `json:"expected_epochs,omitempty"`
 	// Median of the predicted time: start-up and all epochs, or the remaining epochs of a running
 	// job. It includes the slowdown by co-located jobs.
-	PredictedSeconds *float64 `json:"predicted_seconds,omitempty"`
+	PredictedSeconds *float64 `json:"predicted_seconds,omitempty" ch:"predicted_seconds"`
 	// Time that is not exceeded with the requested confidence; absent if no bound is known.
-	UpperBoundSeconds *float64 `json:"upper_bound_seconds,omitempty"`
+	UpperBoundSeconds *float64 `json:"upper_bound_seconds,omitempty" ch:"upper_bound_seconds"`
 	// Predicted accuracy after the last epoch, by which alternatives are ranked, 0 to 1.
-	PredictedAccuracy *float64 `json:"predicted_accuracy,omitempty"`
+	PredictedAccuracy *float64 `json:"predicted_accuracy,omitempty" ch:"predicted_accuracy"`
 	// Probability of meeting the SLO and, if there is one, the target accuracy, 0 to 1.
-	Probability *float64 `json:"probability,omitempty"`
+	Probability *float64 `json:"probability,omitempty" ch:"probability"`
 	// Cost: CPUs times predicted time.
 	CPUSeconds *float64 `json:"cpu_seconds,omitempty"`
 	// Weighted score of a request without an SLO.
@@ -79,9 +79,9 @@ type Alternative struct {
 // Load is the load on the nodes of a job, the job included.
 type Load struct {
 	// Number of jobs that run at the same time.
-	ConcurrentJobs float64 `json:"concurrent_jobs"`
+	ConcurrentJobs float64 `json:"concurrent_jobs" ch:"concurrent_jobs"`
 	// Sum of the CPUs of these jobs.
-	Processes float64 `json:"processes"`
+	Processes float64 `json:"processes" ch:"processes"`
 	// Processes divided by the logical processors of the node; 0 if that number is unknown.
 	ProcessesPerCore float64 `json:"processes_per_core"`
 	// Longest period without a change of concurrency, as a share of the whole time, 0 to 1.
@@ -119,26 +119,26 @@ type Advice struct {
 	JobStamp
 	// Sequence in the stream JOB of the event that caused the advice; in a reply, of the last
 	// event that the advisor had read.
-	CauseSequence uint64   `json:"cause_sequence,omitempty"`
+	CauseSequence uint64   `json:"cause_sequence,omitempty" ch:"cause_sequence"`
 	Decision      Decision `json:"decision"`
 	// What to do.
 	Action Action `json:"action"`
 	// The advice in one sentence.
-	Message string `json:"message"`
+	Message string `json:"message" ch:"message"`
 	// Name of the model that is trained.
-	Model string `json:"model"`
+	Model string `json:"model" ch:"model"`
 	// Name of the training data; absent if the request has none.
-	Dataset string `json:"dataset,omitempty"`
+	Dataset string `json:"dataset,omitempty" ch:"dataset"`
 	// Nodes on which the job runs.
-	Nodes []string `json:"nodes"`
+	Nodes []string `json:"nodes" ch:"nodes"`
 	// Requested SLO; absent if there is none.
-	SLOSeconds float64 `json:"slo_seconds,omitempty"`
+	SLOSeconds float64 `json:"slo_seconds,omitempty" ch:"slo_seconds"`
 	// Time since submission.
-	ElapsedSeconds float64 `json:"elapsed_seconds,omitempty"`
+	ElapsedSeconds float64 `json:"elapsed_seconds,omitempty" ch:"elapsed_seconds"`
 	// Requested confidence.
-	Confidence float64 `json:"confidence"`
+	Confidence float64 `json:"confidence" ch:"confidence"`
 	// Epochs completed so far.
-	EpochsDone uint32 `json:"epochs_done"`
+	EpochsDone uint32 `json:"epochs_done" ch:"epochs_done"`
 	// True if the job may end by itself with fewer epochs than it has, because its request allows it
 	// or its model usually does.
 	MayStopEarly bool `json:"may_stop_early,omitempty"`
@@ -161,7 +161,7 @@ type Advice struct {
 	// Why the CPUs of the job should change; absent: they should not.
 	Move *PlannedMove `json:"move,omitempty"`
 	// Target to the sha256 of its regressor.
-	Regressors map[string]string `json:"regressors"`
+	Regressors map[string]string `json:"regressors" ch:"regressors"`
 }
 
 // Running returns the alternative with a batch size and CPUs, or nil: the prediction for a job as

@@ -128,56 +128,21 @@ func (r *AlternativeArrays) set(alternatives []Alternative) {
 	}
 }
 
-// AdviceRow is an advice as a row.
+// AdviceRow is an advice as a row, with the columns of its load and of the chosen alternative.
 type AdviceRow struct {
-	JobStamp
-	CauseSequence     uint64            `ch:"cause_sequence"`
-	Decision          string            `ch:"decision"`
-	Action            string            `ch:"action"`
-	Message           string            `ch:"message"`
-	Model             string            `ch:"model"`
-	Dataset           string            `ch:"dataset"`
-	Nodes             []string          `ch:"nodes"`
-	SLOSeconds        float64           `ch:"slo_seconds"`
-	ElapsedSeconds    float64           `ch:"elapsed_seconds"`
-	Confidence        float64           `ch:"confidence"`
-	EpochsDone        uint32            `ch:"epochs_done"`
-	ConcurrentJobs    float64           `ch:"concurrent_jobs"`
-	Processes         float64           `ch:"processes"`
-	BatchSize         uint32            `ch:"batch_size"`
-	CPUs              uint32            `ch:"cpus"`
-	Epochs            uint32            `ch:"epochs"`
-	PredictedSeconds  *float64          `ch:"predicted_seconds"`
-	UpperBoundSeconds *float64          `ch:"upper_bound_seconds"`
-	PredictedAccuracy *float64          `ch:"predicted_accuracy"`
-	Probability       *float64          `ch:"probability"`
-	Regressors        map[string]string `ch:"regressors"`
+	Advice
+	Decision string `ch:"decision"` // ClickHouse's client knows no other text type
+	Action   string `ch:"action"`
+	Load
+	Alternative
 	AlternativeArrays
 	LoanArrays
 }
 
 func (a *Advice) row() *AdviceRow {
-	r := &AdviceRow{
-		JobStamp:       a.JobStamp,
-		CauseSequence:  a.CauseSequence,
-		Decision:       string(a.Decision),
-		Action:         string(a.Action),
-		Message:        a.Message,
-		Model:          a.Model,
-		Dataset:        a.Dataset,
-		Nodes:          a.Nodes,
-		SLOSeconds:     a.SLOSeconds,
-		ElapsedSeconds: a.ElapsedSeconds,
-		Confidence:     a.Confidence,
-		EpochsDone:     a.EpochsDone,
-		ConcurrentJobs: a.Load.ConcurrentJobs,
-		Processes:      a.Load.Processes,
-		Regressors:     a.Regressors,
-	}
-	if c := a.Chosen; c != nil {
-		r.BatchSize, r.CPUs, r.Epochs = c.BatchSize, c.CPUs, c.Epochs
-		r.PredictedSeconds, r.UpperBoundSeconds = c.PredictedSeconds, c.UpperBoundSeconds
-		r.PredictedAccuracy, r.Probability = c.PredictedAccuracy, c.Probability
+	r := &AdviceRow{Advice: *a, Decision: string(a.Decision), Action: string(a.Action), Load: a.Load}
+	if a.Chosen != nil {
+		r.Alternative = *a.Chosen
 	}
 	r.AlternativeArrays.set(a.Alternatives)
 	r.LoanArrays.set(a.Admission)

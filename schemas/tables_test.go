@@ -140,8 +140,10 @@ func TestTables_AreTheirStructs(t *testing.T) {
 	}
 }
 
-// If a row is a message, its columns have the JSON names of the fields of the message.
+// If a row is a message, its columns have the JSON names of the fields of the message. Only the row of an
+// advice leaves some out.
 func TestTables_HaveTheNamesOfTheMessages(t *testing.T) {
+	isPart := false
 	var check func(row reflect.Type)
 	check = func(row reflect.Type) {
 		for i := range row.NumField() {
@@ -151,13 +153,16 @@ func TestTables_HaveTheNamesOfTheMessages(t *testing.T) {
 				continue
 			}
 			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-			if column := f.Tag.Get("ch"); name != "" && name != "-" && name != column {
+			column := f.Tag.Get("ch")
+			isLeftOut := column == "" && isPart
+			if name != "" && name != "-" && name != column && !isLeftOut {
 				t.Errorf("%s.%s is %q in JSON and %q in its table", row.Name(), f.Name, name,
 					column)
 			}
 		}
 	}
 	for _, table := range schemas.Tables() {
+		isPart = table.Name == "job_advice"
 		check(reflect.TypeOf(table.Row))
 	}
 }
