@@ -88,11 +88,12 @@ type Advisor struct {
 
 	mu        sync.RWMutex
 	cluster   *cluster.Cluster
-	applied   uint64                // last applied sequence of JOB
-	appliedAt time.Time             // when the stream stored that event
-	advanced  chan struct{}         // closed and replaced when applied grows
-	heard     map[string]uint32     // lost jobs with a heartbeat since the last check, and their runs
-	epochs    map[string]epochsSeen // of the running jobs, at the last check
+	applied   uint64            // last applied sequence of JOB
+	appliedAt time.Time         // when the stream stored that event
+	advanced  chan struct{}     // closed and replaced when applied grows
+	heard     map[string]uint32 // lost jobs with a heartbeat since the last check, and their runs
+
+	listeningSince time.Time // no event and no heartbeat that was sent since then is missed
 }
 
 // New returns an advisor that does not run yet.

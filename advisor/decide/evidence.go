@@ -17,8 +17,8 @@ func (p *problem) evidenceOf(
 		return nil
 	}
 	all := &schemas.Evidence{Time: p.timeEvidence(alt, e)}
-	if e.Known() && p.startup.Known() {
-		all.Startup = p.startupEvidence()
+	if e.Known() {
+		all.Startup = p.startupRuns
 	}
 	if a.ModelRuns > 0 {
 		all.Accuracy = p.accuracyEvidence(alt.BatchSize, a)

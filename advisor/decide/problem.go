@@ -23,7 +23,8 @@ type problem struct {
 	hardwareType string                // node type of the first one by its hardware
 	done         []evidence.Span       // its epochs until now
 	startup      evidence.Distribution // on its first node; unknown with scale 0
-	spans        []schemas.Span        // of the job and its co-located jobs, as they run
+	startupRuns  *schemas.StartupEvidence
+	spans        []schemas.Span // of the job and its co-located jobs, as they run
 }
 
 func newProblem(q *Question, r Regressors) *problem {
@@ -37,7 +38,9 @@ func newProblem(q *Question, r Regressors) *problem {
 	p.hasTime, p.hasAccuracy = r.EpochTime.knows(p.job), r.Accuracy.knows(p.job)
 	p.at = p.sim.addNodes(q.Nodes, q.Hardware, q.Foreign)
 	p.hardwareType = p.sim.nodes[p.at[0]].hardware.NodeType()
-	p.startup = r.Startup.startup(p.job, p.hardwareType)
+	if p.startup = r.Startup.startup(p.job, p.hardwareType); p.startup.Known() {
+		p.startupRuns = p.startupEvidence()
+	}
 	p.standsIn = p.hasTime && q.Self == nil && len(q.Request.Nodes) == 0 &&
 		r.EpochTime.standsIn(p.job, p.sim.nodes[p.at[0]].nodeType)
 	if q.Self != nil {
