@@ -66,7 +66,7 @@ var importGraph = map[string][]string{
 		"advisor/cluster", "advisor/decide", "advisor/shares", "bus", "regress/table", "schemas",
 		"trainer",
 	},
-	"policy":                 {"policy/speed"},
+	"policy":                 {"policy/speed", "schemas"},
 	"policy/speed":           {"schemas"},
 	"policy/speed/speedtest": {"policy/speed"},
 	"policy/deadline":        {"policy"},
@@ -78,7 +78,7 @@ var importGraph = map[string][]string{
 	"simulate":         {"advisor/cluster", "advisor/decide", "regress/baseline", "schemas", "trainer"},
 	"policy/quality":   {"policy"},
 	"policy/cost":      {"policy"},
-	"policy/fit":       {"policy", "policy/speed"},
+	"policy/fit":       {"policy", "policy/speed", "schemas"},
 	"simulate/figures": {"policy", "policy/fit", "policy/quality", "policy/speed", "tune/halving"},
 	"simulate/live":    {"advisor", "bus", "schemas"},
 	"demo": {

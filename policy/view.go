@@ -9,7 +9,8 @@
 //   - JCT: the mean completion time is short,
 //   - quality: CPU goes to the jobs whose loss falls fastest (FlowCon),
 //   - cost: each job takes few unit-seconds (CE-scaling),
-//   - fit: trainings get the workers and cores that their bottlenecks need (NEARCHUS),
+//   - fit: trainings get the workers and cores that their bottlenecks need (NEARCHUS); on a node,
+//     CPUs go to the jobs that they make faster,
 //   - EDF and elasticflow, which are baselines.
 //
 // Guard adds the rules above all policies, for the running jobs of a node: promised deadlines are kept,
@@ -31,6 +32,7 @@ import (
 	"time"
 
 	"courier/policy/speed"
+	"courier/schemas"
 )
 
 // RecentJobs bounds View.Recent.
@@ -118,6 +120,8 @@ type Training struct {
 	Window []speed.StepReport
 	Seen   []speed.ShapeTime
 	Model  *speed.Model // nil: only Seen is known
+	// Bottleneck is that of the window, for a job on a node.
+	Bottleneck schemas.Bottleneck
 
 	Elapsed          time.Duration // since the start of the job
 	DoneSamples      float64
@@ -331,6 +335,7 @@ const (
 	ReasonGrow     Reason = "grow"     // cores are free, and nobody waits for them
 	ReasonUndo     Reason = "undo"     // the previous move brought less than half of its gain
 	ReasonRestore  Reason = "restore"  // the job gave up cores and would now end too late
+	ReasonSurplus  Reason = "surplus"  // the job hardly uses the cores
 )
 
 // A Policy decides about a cluster. See the package comment for its obligations.

@@ -17,6 +17,7 @@ const (
 	minLossRatio     = 0.1              // of an epoch; a smaller loss is within the scatter of epochs
 	barTime          = 10 * time.Minute // for which an undone or failed move is not repeated
 	repeatTime       = 10 * time.Minute // until an unchanged dry run or rejection is reported again
+	minPredictedGain = 0.01             // of an epoch; less is rounding
 	minSavingRatio   = 0.05             // of the remaining time; less is within the prediction error
 	restartBenefit   = 2                // minimum ratio of the saved time to the cost of a restart
 	assumedStartup   = 20 * time.Second // cost of a restart if the start-up time is unknown
@@ -165,7 +166,7 @@ func (a *adaptation) objection(m *move, advice *schemas.Advice, now time.Time, s
 	case !hasSaving:
 		return fmt.Sprintf("it saves too little: predicted are %s with it and %s without it",
 			schemas.FormatSeconds(*m.PredictedSeconds), schemas.FormatSeconds(*m.UnmovedSeconds))
-	case a.means == schemas.ByRestart && !isLending:
+	case a.means == schemas.ByRestart && (!isLending || m.Purpose == schemas.MoveSaved):
 		return restartObjection(m, startupSeconds)
 	}
 	return ""

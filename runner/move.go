@@ -43,6 +43,7 @@ type move struct {
 	from, to    uint32
 	requestedAt uint32    // last epoch when it was requested
 	isUndo      bool      // it undoes another move, and is not assessed
+	isOwn       bool      // its prediction is by the job's own epochs
 	batchSize   uint32    // of the job, for a move of CPUs
 	deadline    time.Time // of the SLO; zero: none
 	lastBefore  float64   // seconds of the last epoch before it; 0: none
@@ -75,8 +76,8 @@ func (a *adaptation) newMove(advice *schemas.Advice, elapsed time.Duration) *mov
 		m.UnmovedEpochSeconds = meanEpochSeconds(without, elapsed.Seconds())
 	}
 	if p := advice.Move; p != nil && a.kind == schemas.MoveCPUs {
-		m.Purpose, m.ForJob, m.Rule = p.Purpose, p.ForJob, p.Rule
-		m.SlackSeconds, m.FreeCPUs = p.SlackSeconds, p.FreeCPUs
+		m.Purpose, m.ForJob, m.Rule, m.isOwn = p.Purpose, p.ForJob, p.Rule, p.SpeedRatio > 0
+		m.SlackSeconds, m.FreeCPUs, m.Bottleneck = p.SlackSeconds, p.FreeCPUs, string(p.Bottleneck)
 		if len(p.RejectedCPUs) == len(p.RejectedReasons) {
 			m.RejectedCPUs, m.RejectedReasons = p.RejectedCPUs, p.RejectedReasons
 		}
@@ -107,6 +108,13 @@ func restartObjection(m *move, startupSeconds *float64) string {
 	if m.PredictedSeconds == nil || m.UnmovedSeconds == nil {
 		return "without a prediction, it is unknown whether it is worth a restart"
 	}
+	if m.Purpose == schemas.MoveSaved {
+		if cost > minSavingRatio**m.UnmovedSeconds {
+			return fmt.Sprintf("it saves CPUs only, and a restart costs %s of the remaining %s",
+				schemas.FormatSeconds(cost), schemas.FormatSeconds(*m.UnmovedSeconds))
+		}
+		return ""
+	}
 	if saved := *m.UnmovedSeconds - *m.PredictedSeconds; saved < restartBenefit*cost {
 		return fmt.Sprintf("it saves %s and a restart costs %s: it must save at least twice the cost",
 			schemas.FormatSeconds(saved), schemas.FormatSeconds(cost))
@@ -120,7 +128,7 @@ func restartObjection(m *move, startupSeconds *float64) string {
 // means are too short for a job that becomes slower.
 func (m *move) gain(after float64) *float64 {
 	predicted, unmoved := m.PredictedEpochSeconds, m.UnmovedEpochSeconds
-	if predicted == nil || unmoved == nil || *predicted >= *unmoved {
+	if predicted == nil || unmoved == nil || *predicted >= (1-minPredictedGain)**unmoved {
 		return nil
 	}
 	without := max(*unmoved, m.lastBefore)
@@ -132,10 +140,11 @@ func (m *move) gain(after float64) *float64 {
 }
 
 // tooSlow returns why a move that was predicted to cost time is undone; empty if it is kept. It is
-// undone if it costs several times as much, the job would miss its SLO because of it, and some of the
-// time until the deadline is left.
+// undone if it costs several times as much, and was made for no other job's SLO, or the job would miss its
+// own because of it, and some of the time until the deadline is left.
 func (m *move) tooSlow(after float64, epochsLeft int, now time.Time) string {
-	if m.deadline.IsZero() || epochsLeft <= 1 || m.PredictedEpochSeconds == nil ||
+	isFree := m.Purpose == schemas.MoveSaved || m.isOwn
+	if m.deadline.IsZero() && !isFree || epochsLeft <= 1 || m.PredictedEpochSeconds == nil ||
 		m.UnmovedEpochSeconds == nil {
 		return ""
 	}
@@ -144,13 +153,19 @@ func (m *move) tooSlow(after float64, epochsLeft int, now time.Time) string {
 		without = *m.BeforeEpochSeconds
 	}
 	predicted, loss := *m.PredictedEpochSeconds / *m.UnmovedEpochSeconds - 1, after/without-1
-	left, needed := m.deadline.Sub(now).Seconds(), float64(epochsLeft)*after
-	if loss < max(maxLossRatio*predicted, minLossRatio) || left <= 0 || needed <= left {
+	if loss < max(maxLossRatio*predicted, minLossRatio) {
 		return ""
 	}
-	return fmt.Sprintf("epochs take %s, predicted were %s, and %s without it: "+
-		"the job needs %s, and %s are left", schemas.FormatSeconds(after),
-		schemas.FormatSeconds(*m.PredictedEpochSeconds), schemas.FormatSeconds(*m.UnmovedEpochSeconds),
+	text := fmt.Sprintf("epochs take %s, predicted were %s, and %s without it", schemas.FormatSeconds(after),
+		schemas.FormatSeconds(*m.PredictedEpochSeconds), schemas.FormatSeconds(*m.UnmovedEpochSeconds))
+	if isFree {
+		return text
+	}
+	left, needed := m.deadline.Sub(now).Seconds(), float64(epochsLeft)*after
+	if left <= 0 || needed <= left {
+		return ""
+	}
+	return text + fmt.Sprintf(": the job needs %s, and %s are left",
 		schemas.FormatSeconds(needed), schemas.FormatSeconds(left))
 }
 

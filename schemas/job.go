@@ -200,7 +200,8 @@ type Epoch struct {
 	// Time that the job's threads waited for storage in the epoch, summed (delay accounting); also
 	// absent if one of the threads ended.
 	JobIOWaitSeconds *float64 `json:"job_io_wait_seconds,omitempty" ch:"job_io_wait_seconds"`
-	// Share of time in which at least one task of the job's cgroup waited for a CPU (PSI), 0 to 1.
+	// Share of time in which at least one task of the job's cgroup waited for a CPU (PSI), 0 to 1;
+	// without a cgroup, the time that its threads waited, divided by that of the epoch.
 	JobCPUPressureRatio *float64 `json:"job_cpu_pressure_ratio,omitempty" ch:"job_cpu_pressure_ratio"`
 	// Share of time in which all runnable tasks of the cgroup waited for a CPU, 0 to 1.
 	JobCPUFullPressureRatio *float64 `json:"job_cpu_full_pressure_ratio,omitempty" ch:"job_cpu_full_pressure_ratio"`

@@ -39,7 +39,7 @@ const (
 	MoveLeftOver = "left_over" // no other job needs the CPUs
 	// MoveForeignLoad: work outside Courier uses the CPUs.
 	MoveForeignLoad = "foreign_load"
-	// MoveSaved: the SLO of the job does not need the CPUs, and the objective is the least cost.
+	// MoveSaved: neither the SLO nor the speed of the job needs the CPUs, by the objective.
 	MoveSaved = "saved"
 )
 
@@ -69,6 +69,8 @@ type PlannedMove struct {
 	// Fall of the loss, as a share of its largest value or of its predicted fall, per second and node;
 	// absent if it does not fall or did not count.
 	Growth float64 `json:"growth,omitempty"`
+	// What limited the job before the move, as in its status; absent if that is unknown.
+	Bottleneck Bottleneck `json:"bottleneck,omitempty"`
 	// Predicted speed with the move divided by that without it, by the job's own epochs; absent if
 	// the prediction rests on other runs.
 	SpeedRatio float64 `json:"speed_ratio,omitempty"`
@@ -140,6 +142,8 @@ type Moved struct {
 	RejectedCPUs []uint32 `json:"rejected_cpus,omitempty" ch:"rejected_cpus"`
 	// Why, for each of rejected_cpus.
 	RejectedReasons []string `json:"rejected_reasons,omitempty" ch:"rejected_reasons"`
+	// What limited the job before the move, as in its status; empty if that is unknown.
+	Bottleneck string `json:"bottleneck,omitempty" ch:"bottleneck"`
 }
 
 // MovedID returns the identity of a moved event; number counts the moved events of the run.

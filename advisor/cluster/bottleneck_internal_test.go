@@ -43,7 +43,7 @@ func TestJob_Bottleneck(t *testing.T) {
 		{
 			"the node is full",
 			func(e *schemas.Epoch) { e.JobCPUSeconds, e.NodeCPURatio = value(8), value(0.97) },
-			schemas.BottleneckThreads, false,
+			"", false,
 		},
 		{
 			"the job waits for its storage",

@@ -33,7 +33,7 @@ func useOf(e *schemas.Epoch) EpochUse {
 		CPUPressureRatio:    valueOf(e.JobCPUPressureRatio),
 	}
 	if e.JobCPUPressureRatio == nil && valueOf(e.NodeCPURatio) >= speed.CPUThreshold {
-		u.CPUPressureRatio = 1
+		u.CPUPressureRatio = speed.UnknownPressure
 	}
 	switch {
 	case e.JobIOWaitSeconds != nil:

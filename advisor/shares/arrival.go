@@ -184,7 +184,7 @@ func (s *Pool) firstEnd(r decide.Regressors, now time.Time) (first string, end f
 	}
 	end = math.Inf(1)
 	for i := range s.Jobs {
-		f, job, ok := s.Jobs[i].predict(r, now)
+		f, job, ok := s.Jobs[i].predict(r, true, now)
 		if !ok {
 			others += f.cpus
 			continue

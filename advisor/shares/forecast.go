@@ -22,7 +22,7 @@ type forecast struct {
 }
 
 // predict predicts a job with each number of CPUs. ok is false if its current rate is unknown.
-func (e *Share) predict(r decide.Regressors, now time.Time) (forecast, policy.Job, bool) {
+func (e *Share) predict(r decide.Regressors, isFull bool, now time.Time) (forecast, policy.Job, bool) {
 	f := forecast{
 		Share:        e,
 		alternatives: map[int]*schemas.Alternative{},
@@ -49,21 +49,45 @@ func (e *Share) predict(r decide.Regressors, now time.Time) (forecast, policy.Jo
 
 		Allowed:  e.Counts,
 		Grown:    f.actual - e.base,
-		Training: e.training(),
+		Training: f.training(isFull),
 	}, ok
 }
 
-// training returns what the job's own epochs show; nil if its CPUs do not limit it. Its processes exchange
-// nothing over a network, and an epoch counts as a step with one sample.
-func (e *Share) training() *policy.Training {
-	if len(e.seen) == 0 {
+// training returns what the epochs of the job show; nil if they show nothing yet. Its processes exchange
+// nothing over a network, and an epoch counts as a step with one sample. Runs that have ended count for the
+// numbers of CPUs that this one has not had, unless jobs wait for each other: then the predicted times
+// contain these waits.
+func (f *forecast) training(isFull bool) *policy.Training {
+	if f.window == nil {
 		return nil
 	}
-	return &policy.Training{
-		Facts: speed.Facts{Architecture: speed.AllReduce, SamplesPerWorker: 1, BytesPerSecond: 1},
-		Shape: speed.Shape{Workers: 1, WorkerCores: int(e.Question.Self.Setting.CPUs)},
-		Seen:  e.seen,
+	own, mean := speed.NewShapeTime(f.window), speed.MeanOf(f.window)
+	if mean.IsContended() {
+		// Its CPU time is that of an epoch with one CPU.
+		own.Shape.WorkerCores, own.StepSeconds = 1, own.ComputeCoreSeconds
 	}
+	seen := append(slices.Clone(f.former), own)
+	left := f.Question.Self.Setting.Epochs - min(f.Question.EpochsDone(), f.Question.Self.Setting.Epochs)
+	for _, cpus := range f.Counts {
+		isOwn := slices.ContainsFunc(seen, func(t speed.ShapeTime) bool { return t.Shape.WorkerCores == cpus })
+		alt := f.alternatives[cpus]
+		isKnown := alt != nil && alt.PredictedSeconds != nil && left > 0
+		if isKnown && !isOwn && !isFull && !mean.IsContended() {
+			past := speed.ShapeTime{Shape: speed.Shape{Workers: 1, WorkerCores: cpus}, Reports: 1}
+			past.StepSeconds = *alt.PredictedSeconds / float64(left)
+			seen = slices.Insert(seen, 0, past)
+		}
+	}
+	t := &policy.Training{
+		Facts:      speed.Facts{Architecture: speed.AllReduce, SamplesPerWorker: 1, BytesPerSecond: 1},
+		Shape:      speed.Shape{Workers: 1, WorkerCores: f.actual},
+		Window:     f.window,
+		Bottleneck: f.bottleneck,
+	}
+	if t.Model = speed.Learn(t.Facts, seen, nil, speed.Shape{}); t.Model == nil {
+		return nil
+	}
+	return t
 }
 
 // history returns the losses of the job, with the last one if it is predicted; nil if it has run for two

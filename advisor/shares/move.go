@@ -70,6 +70,12 @@ func ruleMessage(m *schemas.PlannedMove) string {
 	case policy.ReasonOwnEpochs:
 		return fmt.Sprintf(", because its own epochs predict %.2f times the speed, which no run has shown",
 			m.SpeedRatio)
+	case policy.ReasonSurplus:
+		return ", because it would hardly use more"
+	case policy.ReasonExchange:
+		return ", because other jobs gain more from them"
+	case policy.ReasonGrow:
+		return ", because they make it faster"
 	}
 	return ""
 }

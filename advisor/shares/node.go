@@ -22,6 +22,8 @@ const (
 	ObjectiveQuality = "quality"
 	// ObjectiveCost: each job takes few core-seconds: policy/cost.
 	ObjectiveCost = "cost"
+	// ObjectiveEfficiency: CPUs go to the jobs that they make faster: policy/fit.
+	ObjectiveEfficiency = "efficiency"
 )
 
 // Pool is the input of the plan for the CPUs of a node: its elastic jobs, and the CPUs that all
@@ -35,11 +37,13 @@ type Pool struct {
 	IsFixed   bool    // the running jobs keep their CPUs, as moves are not turned on
 	Jobs      []Share // by ID
 	Objective string  // of Plan; empty: ObjectiveSLO
+
+	lacking int // CPUs of Capacity that the node lacks, with the fewest for each job
 }
 
 // Objectives returns the values of Options.Objective.
 func Objectives() []string {
-	return []string{ObjectiveSLO, ObjectiveJCT, ObjectiveQuality, ObjectiveCost}
+	return []string{ObjectiveSLO, ObjectiveJCT, ObjectiveQuality, ObjectiveCost, ObjectiveEfficiency}
 }
 
 // Share is a running elastic job.
@@ -51,8 +55,10 @@ type Share struct {
 	Deadline  time.Time        // zero: none
 	Submitted time.Time
 
-	base int               // CPUs without those by which it has grown by its own epochs
-	seen []speed.ShapeTime // its own epochs; none if its CPUs do not limit it
+	base       int                // CPUs without those by which it has grown by its own epochs
+	window     []speed.StepReport // its last epochs; nil if they show nothing yet
+	former     []speed.ShapeTime  // its epochs with other numbers of CPUs
+	bottleneck schemas.Bottleneck
 
 	losses     policy.Losses
 	isError    bool   // the losses are 1 - accuracy
@@ -87,7 +93,8 @@ func PoolOf(c *cluster.Cluster, node string, now time.Time) *Pool {
 		least += share.Counts[0]
 		s.Jobs = append(s.Jobs, share)
 	}
-	s.Capacity = max(s.Capacity, least) // a running job cannot be stopped
+	s.lacking = max(0, least-s.Capacity)
+	s.Capacity += s.lacking // a running job cannot be stopped
 	return s
 }
 
@@ -115,16 +122,10 @@ func shareOf(c *cluster.Cluster, j *cluster.Job, ioRate float64, now time.Time) 
 		isStarved:  isStarved,
 		movedAfter: j.MovedAfter,
 		base:       int(cmp.Or(j.GrownFrom, j.Setting.CPUs)),
-		seen:       seenShapes(j),
+		window:     j.Window(),
+		former:     j.FormerShapes(),
+		bottleneck: j.Bottleneck(),
 	}
-}
-
-// seenShapes returns what the epochs of a job show, by its numbers of CPUs; none if its CPUs do not limit it.
-func seenShapes(j *cluster.Job) []speed.ShapeTime {
-	if j.Bottleneck() != schemas.BottleneckCPU {
-		return nil
-	}
-	return append(j.FormerShapes(), speed.NewShapeTime(j.Window()))
 }
 
 // wholeCPUs returns the smallest whole number of CPUs that a job on several nodes holds on each of

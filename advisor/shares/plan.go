@@ -1,6 +1,7 @@
 package shares
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"courier/policy/deadline"
 	"courier/policy/fit"
 	"courier/policy/quality"
+	"courier/policy/speed"
 	"courier/schemas"
 )
 
@@ -38,7 +40,10 @@ func (s *Pool) Plan(r decide.Regressors, now time.Time) []PlannedChange {
 			SlackSeconds: j.slack(),
 			FreeCPUs:     uint32(max(0, s.Capacity-s.held())),
 			Growth:       j.move.Growth,
-			SpeedRatio:   j.move.SpeedRatio,
+			Bottleneck:   j.bottleneck,
+		}
+		if j.alternatives[j.target] == nil {
+			m.SpeedRatio = j.move.SpeedRatio
 		}
 		m.RejectedCPUs, m.RejectedReasons = j.rejected(int(m.FreeCPUs))
 		planned = append(planned, PlannedChange{j.Question, m})
@@ -50,12 +55,21 @@ func (s *Pool) Plan(r decide.Regressors, now time.Time) []PlannedChange {
 // does not fit.
 func (s *Pool) plan(arrival *policy.Job, r decide.Regressors, now time.Time) (jobs []forecast, granted int) {
 	view := policy.View{Now: now, Units: s.Capacity, Cores: s.Cores}
-	isFull := s.held() > s.Capacity
+	isFull, isEfficient := s.held() > s.Capacity, arrival == nil && s.Objective == ObjectiveEfficiency
+	if isEfficient {
+		view.Units += max(0, s.unused()-s.lacking)
+	}
 	for i := range s.Jobs {
-		f, job, ok := s.Jobs[i].predict(r, now)
-		// More processes than CPUs may never have been measured. Their jobs are planned by what is
-		// known about fewer CPUs.
-		job.IsFixed = s.IsFixed || !ok && (!isFull || len(f.alternatives) == 0)
+		f, job, ok := s.Jobs[i].predict(r, isFull, now)
+		switch {
+		case isEfficient: // what a job grows by is its own
+			job.Units, job.Grown, f.cpus = f.actual, 0, f.actual
+			job.IsFixed = s.IsFixed || !ok && job.Training == nil
+		default:
+			// More processes than CPUs may never have been measured. Their jobs are planned by what is
+			// known about fewer CPUs.
+			job.IsFixed = s.IsFixed || !ok && (!isFull || len(f.alternatives) == 0)
+		}
 		jobs, view.Jobs = append(jobs, f), append(view.Jobs, job)
 	}
 	if arrival != nil {
@@ -83,6 +97,8 @@ var policies = map[string]policy.Policy{
 	ObjectiveJCT:     fit.Grow(policy.Guard(policy.JCT())),
 	ObjectiveQuality: fit.Grow(policy.Guard(quality.New(quality.Options{}))),
 	ObjectiveCost:    fit.KeepGrown(policy.Guard(cost.Policy{})),
+
+	ObjectiveEfficiency: policy.Guard(fit.Node{}),
 }
 
 // policy returns the policy of the objective. An arriving job is planned by its SLO under each of them.
@@ -103,6 +119,21 @@ func (s *Pool) held() int {
 	return held
 }
 
+// unused returns the whole CPUs that jobs do not use although they cannot hold fewer, because they wait for
+// something else: the kernel gives them to other jobs.
+func (s *Pool) unused() int {
+	fewest, used := 0, 0.0
+	for i := range s.Jobs {
+		e := &s.Jobs[i]
+		isWaiting := e.isStarved || e.bottleneck == schemas.BottleneckSurplus
+		if mean := speed.MeanOf(e.window); isWaiting {
+			fewest += e.Counts[0]
+			used += min(float64(e.Counts[0]), mean.WorkerCPURatio*float64(mean.Shape.WorkerCores))
+		}
+	}
+	return fewest - int(math.Round(used))
+}
+
 // purpose returns why the CPUs of a job change. A job lends CPUs to other jobs. If all jobs would fit
 // without the foreign load of the node, and none gets more, it makes room for that load.
 func (s *Pool) purpose(jobs []forecast, f *forecast) string {
@@ -119,7 +150,7 @@ func (s *Pool) purpose(jobs []forecast, f *forecast) string {
 func (f *forecast) purpose() string {
 	initial := int(f.Initial)
 	switch {
-	case f.target < f.cpus && f.move.Reason == policy.ReasonCost:
+	case f.target < f.cpus && (f.move.Reason == policy.ReasonCost || f.move.Reason == policy.ReasonSurplus):
 		return schemas.MoveSaved
 	case f.target >= f.cpus && f.target < f.actual:
 		return schemas.MoveReturned

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"courier/policy"
-	"courier/policy/speed"
+	"courier/schemas"
 )
 
 // Grow returns a policy that gives the units that p leaves free to jobs that were never measured with so
@@ -102,28 +102,18 @@ type ownGrowth struct {
 // is none.
 func (g *grower) ownGrowth(v *policy.View) *ownGrowth {
 	isPromised := !g.Deadline.IsZero() && g.KeepsDeadline(v, g.Units)
-	if g.Training == nil || g.move.Units != g.held() || isPromised {
+	if isPromised || g.Training == nil || g.Training.Bottleneck != schemas.BottleneckCPU ||
+		g.move.Units != g.held() {
 		return nil
 	}
-	next := slices.IndexFunc(g.Allowed, func(n int) bool { return n > g.held() })
-	if next < 0 || g.Options[0].Curve.Rate(g.Allowed[next]) > 0 {
+	to, gain := nextCPUs(g.Job, g.held())
+	if gain == 0 || g.Options[0].Curve.Rate(to) > 0 {
 		return nil
 	}
-	model := speed.Learn(g.Training.Facts, g.Training.Seen, nil, speed.Shape{})
-	if model == nil {
-		return nil
-	}
-	from, to := g.Training.Shape, g.Training.Shape
-	to.WorkerCores = g.Allowed[next]
-	mean, standardError := model.Gain(from, to)
-	lower := mean - boundFactor*standardError
-	more := float64(to.WorkerCores - from.WorkerCores)
-	if math.Expm1(lower) < growthGainRatio*more/float64(from.WorkerCores) {
-		return nil
-	}
+	mean, _ := g.Training.Model.Gain(shapeOf(g.held()), shapeOf(to))
 	m := policy.Move{
-		Kind: policy.Resize, Job: g.ID, Units: to.WorkerCores, Shape: to,
+		Kind: policy.Resize, Job: g.ID, Units: to, Shape: shapeOf(to),
 		Reason: policy.ReasonOwnEpochs, SpeedRatio: math.Exp(mean),
 	}
-	return &ownGrowth{job: g, move: m, gain: lower / more}
+	return &ownGrowth{job: g, move: m, gain: gain / float64(to-g.held())}
 }

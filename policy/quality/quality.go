@@ -90,71 +90,45 @@ func (j *sharedJob) reason() policy.Reason {
 	return policy.ReasonGrowing
 }
 
-// unitJob is a job of a node with whole units.
-type unitJob struct {
-	*policy.Job
-	shared *sharedJob // nil: its losses are unknown
-	units  int        // that it gets
-}
-
-// stepUnits turns shares into whole units. A job whose losses are unknown keeps its units.
+// stepUnits turns shares into whole units: each step of a job's curve goes to the job that wants the most
+// in relation to what it would hold. A job whose losses are unknown keeps its units.
 func stepUnits(v *policy.View, planned []*sharedJob) (moves []policy.Move) {
-	jobs, free := make([]unitJob, len(v.Jobs)), v.Units
+	shared, units, free := make([]*sharedJob, len(v.Jobs)), make([]int, len(v.Jobs)), v.Units
 	for i := range v.Jobs {
-		j := unitJob{Job: &v.Jobs[i], units: max(v.Jobs[i].Floor, v.Jobs[i].Units)}
-		if at := slices.IndexFunc(planned, func(s *sharedJob) bool { return s.Job == j.Job }); at >= 0 {
-			j.shared, j.units = planned[at], j.Floor
+		j := &v.Jobs[i]
+		units[i] = max(j.Floor, j.Units)
+		if at := slices.IndexFunc(planned, func(s *sharedJob) bool { return s.Job == j }); at >= 0 {
+			shared[i], units[i] = planned[at], j.Floor
 		}
-		free -= j.units
-		jobs[i] = j
+		free -= units[i]
 	}
-	divideUnits(jobs, free)
-	for _, j := range jobs {
-		if j.units == j.Units {
+	policy.Divide(units, free, func(i, units int) (to int, value float64) {
+		j := &v.Jobs[i]
+		if to = nextUnits(j, units); shared[i] == nil || to == 0 {
+			return 0, 0
+		}
+		value = shared[i].share / (float64(units+to) / 2)
+		if to <= j.Units {
+			value *= policy.StayFactor
+		}
+		return to, value
+	})
+
+	for i, units := range units {
+		j := &v.Jobs[i]
+		if units == j.Units {
 			continue
 		}
-		m := policy.Move{Kind: policy.Resize, Job: j.ID, Units: j.units, Reason: policy.ReasonShare}
-		if j.shared != nil && !j.shared.isNew {
-			m.Growth = j.shared.growth
+		m := policy.Move{Kind: policy.Resize, Job: j.ID, Units: units, Reason: policy.ReasonShare}
+		if shared[i] != nil && !shared[i].isNew {
+			m.Growth = shared[i].growth
 		}
-		if isForDeadline := j.units == j.Floor && j.units > j.Units; j.shared != nil && !isForDeadline {
-			m.Reason = j.shared.reason()
+		if isForDeadline := units == j.Floor && units > j.Units; shared[i] != nil && !isForDeadline {
+			m.Reason = shared[i].reason()
 		}
 		moves = append(moves, m)
 	}
 	return moves
-}
-
-// stayFactor favours the units that a job holds, so that a growth that scatters does not move units
-// after each epoch.
-const stayFactor = 1.2
-
-// divideUnits gives free units, one step of a job's curve at a time, to the job that wants the most in
-// relation to what it would hold: the divisor method of Sainte-Laguë.
-func divideUnits(jobs []unitJob, free int) {
-	for {
-		var best *unitJob
-		to, highest := 0, 0.0
-		for i := range jobs {
-			j := &jobs[i]
-			next := nextUnits(j.Job, j.units)
-			if j.shared == nil || next == 0 || next-j.units > free {
-				continue
-			}
-			value := j.shared.share / (float64(j.units+next) / 2)
-			if next <= j.Units {
-				value *= stayFactor
-			}
-			if value > highest {
-				best, to, highest = j, next, value
-			}
-		}
-		if best == nil {
-			return
-		}
-		free -= to - best.units
-		best.units = to
-	}
 }
 
 // nextUnits returns the next number of units with which the job is expected to be faster; 0 if there is

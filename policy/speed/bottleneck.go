@@ -22,8 +22,8 @@ type StepReport struct {
 	IOWaitRatio         float64 // of the job's CPU time, or of the node
 	IOPressureRatio     float64 // stalled time, PSI io
 	InputWaitRatio      float64 // of the time, in which the training waited for batches
-	// CPUPressureRatio is the part of the time in which a process of the job waited for a CPU; 1 if
-	// that is unknown and the node is full.
+	// CPUPressureRatio is the part of the time in which a process of the job waited for a CPU;
+	// UnknownPressure if that is unknown and the node is full.
 	CPUPressureRatio float64
 }
 
@@ -73,10 +73,11 @@ func FindBottleneck(window []StepReport, surplusLoss float64) schemas.Bottleneck
 }
 
 // IsContended reports whether the job waits for CPUs and does not get those that it holds: the node has
-// fewer free ones than its jobs have threads.
+// fewer free ones than its jobs have threads. A job that sleeps most of the time is not slowed down by that.
 func (r *StepReport) IsContended() bool {
 	return r.WorkerCPURatio > 0 && !reaches(r.WorkerCPURatio, CPUThreshold) &&
-		reaches(r.CPUPressureRatio, contentionThreshold)
+		reaches(r.CPUPressureRatio, contentionThreshold) &&
+		reaches(r.WorkerCPURatio+r.CPUPressureRatio, demandThreshold)
 }
 
 // reaches reports whether a mean is at least a threshold, but for rounding.

@@ -37,6 +37,7 @@ func TestFindBottleneck_FollowsTheTable(t *testing.T) {
 				Shape: speed.Shape{Workers: 1, WorkerCores: 1}, WorkerCPURatio: 0.5, CPUPressureRatio: 0.3,
 			}, 1, schemas.BottleneckCPU,
 		},
+		{"sleeps", speed.StepReport{WorkerCPURatio: 0.1, CPUPressureRatio: 0.49}, 1, ""},
 		{"hardly waits", speed.StepReport{WorkerCPURatio: 0.84, CPUPressureRatio: 0.29}, 1, ""},
 		{"surplus", speed.StepReport{WorkerCPURatio: 0.4}, 0.02, schemas.BottleneckSurplus},
 		{"idle but needed", speed.StepReport{WorkerCPURatio: 0.4}, 0.03, ""},

@@ -16,6 +16,9 @@ const (
 	inputWaitThreshold      = 0.2  // of the time, in which the training waits for batches
 	CPUThreshold            = 0.85 // of the granted CPUs; DLRover's "overloaded"
 	contentionThreshold     = 0.3  // of the time, in which a process waits for a CPU
+	demandThreshold         = 0.6  // of the granted CPUs, used or waited for, with contention
+	// UnknownPressure shows neither contention nor a surplus.
+	UnknownPressure = 0.2
 	// StarvedCPUThreshold is the CPU use up to which a job that waits for its memory or storage gets no
 	// more CPUs.
 	StarvedCPUThreshold = 0.6

@@ -40,10 +40,11 @@ func Read(pid int, c *Cgroup) Totals {
 
 // countersOf sums the counters of processes.
 func countersOf(members []process) counters {
-	var seconds, resident, read, written float64
+	var seconds, waited, resident, read, written float64
 	isReadable := true
 	for _, p := range members {
 		seconds += float64(p.ticks) / ticksPerSecond
+		waited += cpuWaitOf(p.pid)
 		resident += float64(p.residentPages) * float64(os.Getpagesize())
 		text, err := os.ReadFile("/proc/" + strconv.Itoa(p.pid) + "/io")
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
@@ -55,6 +56,9 @@ func countersOf(members []process) counters {
 	}
 
 	c := counters{cpuSeconds: &seconds}
+	if waited > 0 { // 0: the kernel does not count it
+		c.cpuWaitSeconds = &waited
+	}
 	if resident > 0 { // a zombie has no memory
 		c.memoryBytes = &resident
 	}
@@ -62,6 +66,19 @@ func countersOf(members []process) counters {
 		c.readBytes, c.writtenBytes = &read, &written
 	}
 	return c
+}
+
+// cpuWaitOf returns how long the threads of a process have waited for a CPU (run delay of schedstat).
+func cpuWaitOf(pid int) (seconds float64) {
+	files, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/schedstat") // the pattern is valid
+	for _, file := range files {
+		text, _ := os.ReadFile(file) // an error: the thread has ended
+		if fields := strings.Fields(string(text)); len(fields) == 3 {
+			nanoseconds, _ := strconv.ParseFloat(fields[1], 64)
+			seconds += nanoseconds / 1e9
+		}
+	}
+	return seconds
 }
 
 // ioWaitsOf returns how long each thread of the processes has waited for storage, or nil if the

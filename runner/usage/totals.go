@@ -59,6 +59,11 @@ func (t Totals) Since(earlier Totals) Used {
 		ioWaitSeconds: ioWaitBetween(earlier.ioWaits, t.ioWaits),
 		pressure:      map[string]stallTime{},
 	}
+	seconds := t.at.Sub(earlier.at).Seconds()
+	if waited := u.cpuWaitSeconds; waited != nil && seconds > 0 {
+		some := min(1, *waited/seconds) // threads that wait at the same time count twice
+		u.pressure["cpu"] = stallTime{some: &some}
+	}
 	if t.cgroup == "" || t.cgroup != earlier.cgroup {
 		return u
 	}
@@ -78,7 +83,6 @@ func (t Totals) Since(earlier Totals) Used {
 		u.cgroupFigures = append(u.cgroupFigures, schemas.FigureIO)
 	}
 
-	seconds := t.at.Sub(earlier.at).Seconds()
 	for _, r := range resources {
 		before, after := earlier.pressure[r], t.pressure[r]
 		u.pressure[r] = stallTime{
@@ -113,19 +117,21 @@ func (u Used) Fill(e *schemas.Epoch, epochs int) {
 
 // counters is what processes have used. An unknown figure is nil.
 type counters struct {
-	cpuSeconds   *float64 // user and system time
-	memoryBytes  *float64 // currently resident; shared pages count in each process
-	readBytes    *float64 // from storage
-	writtenBytes *float64 // to storage
+	cpuSeconds     *float64 // user and system time
+	cpuWaitSeconds *float64 // in which threads waited for a CPU; nil from a cgroup
+	memoryBytes    *float64 // currently resident; shared pages count in each process
+	readBytes      *float64 // from storage
+	writtenBytes   *float64 // to storage
 }
 
 // since returns the increase since an earlier instant, and the current memory.
 func (c counters) since(earlier counters) counters {
 	return counters{
-		cpuSeconds:   increase(earlier.cpuSeconds, c.cpuSeconds),
-		memoryBytes:  c.memoryBytes,
-		readBytes:    increase(earlier.readBytes, c.readBytes),
-		writtenBytes: increase(earlier.writtenBytes, c.writtenBytes),
+		cpuSeconds:     increase(earlier.cpuSeconds, c.cpuSeconds),
+		cpuWaitSeconds: increase(earlier.cpuWaitSeconds, c.cpuWaitSeconds),
+		memoryBytes:    c.memoryBytes,
+		readBytes:      increase(earlier.readBytes, c.readBytes),
+		writtenBytes:   increase(earlier.writtenBytes, c.writtenBytes),
 	}
 }
 

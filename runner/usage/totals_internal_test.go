@@ -131,6 +131,12 @@ func TestTotals_Since(t *testing.T) {
 			Totals{ioWaits: &ioWaits{map[int]float64{1: 0}, 0}},
 			schemas.Epoch{JobIOWaitSeconds: ptr(0.0)},
 		},
+		{
+			"threads that waited for a CPU",
+			Totals{at: noon, tree: counters{cpuWaitSeconds: ptr(1.0)}},
+			Totals{at: noon.Add(4 * time.Second), tree: counters{cpuWaitSeconds: ptr(2.0)}},
+			schemas.Epoch{JobCPUPressureRatio: ptr(0.25)},
+		},
 		{"without delay accounting", Totals{ioWaits: &ioWaits{}}, Totals{}, schemas.Epoch{}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

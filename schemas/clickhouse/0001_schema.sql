@@ -244,7 +244,8 @@ CREATE TABLE IF NOT EXISTS job_moved (
     slack_seconds Nullable(Float64) COMMENT 'Time to the deadline minus the upper bound of the remaining time before the move.',
     free_cpus UInt32 COMMENT 'CPUs that no job and no other work used before the move.',
     rejected_cpus Array(UInt32) COMMENT 'Other numbers of CPUs of the request that were turned down.',
-    rejected_reasons Array(String) COMMENT 'Why, for each of rejected_cpus.'
+    rejected_reasons Array(String) COMMENT 'Why, for each of rejected_cpus.',
+    bottleneck LowCardinality(String) COMMENT 'What limited the job before the move, as in its status; empty if that is unknown.'
 ) ENGINE = MergeTree
 ORDER BY (job_id, at)
 SETTINGS non_replicated_deduplication_window = 1000;
@@ -1059,6 +1060,7 @@ CREATE VIEW IF NOT EXISTS moves (
     free_cpus UInt32 COMMENT 'CPUs of the node that were free before the change.',
     rejected_cpus Array(UInt32) COMMENT 'Other numbers of CPUs that were turned down.',
     rejected_reasons Array(String) COMMENT 'Why, for each of rejected_cpus.',
+    bottleneck LowCardinality(String) COMMENT 'What limited the job before the change; empty if that is unknown.',
     predicted_seconds Nullable(Float64) COMMENT 'Predicted remaining time with the change.',
     unmoved_seconds Nullable(Float64) COMMENT 'Predicted remaining time without the change.',
     from_batch_size UInt32 COMMENT 'Batch size before the change.',
@@ -1091,6 +1093,7 @@ AS SELECT
     free_cpus,
     rejected_cpus,
     rejected_reasons,
+    bottleneck,
     predicted_seconds,
     unmoved_seconds,
     from_batch_size,

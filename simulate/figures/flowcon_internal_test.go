@@ -2,6 +2,7 @@ package figures
 
 import (
 	"math"
+	"slices"
 	"sync"
 	"testing"
 
@@ -101,6 +102,33 @@ func TestSimulateSharing_ConservesWork(t *testing.T) {
 				t.Errorf("seed %d: job %s ends after %.1f s of %.1f s",
 					seed, j.name, got.seconds[j.name], j.work)
 			}
+		}
+	}
+}
+
+// The late job gains the published 42 % only if the losses of the others are flat when it arrives, its own
+// falls until it ends, and it reports more than a few losses.
+func TestFlowCon_GainNeedsFlatNeighboursAndManyLosses(t *testing.T) {
+	for _, test := range []struct {
+		name                     string
+		arrival, decay, interval float64
+		isGain                   bool
+	}{
+		{"as published, losses every 5 s", 80, 0.35, 5, true},
+		{"arrives later", 160, 0.35, 5, true},
+		{"arrives while the others still learn", 40, 0.35, 5, false},
+		{"has learned after a quarter of its work", 80, 0.08, 5, false},
+		{"reports a loss every 20 s", 80, 0.35, 20, false},
+	} {
+		jobs := slices.Clone(paperJobs)
+		jobs[2].arrival, jobs[2].decay = test.arrival, test.decay
+		fair := simulateSharing(jobs, sharing{isFair: true}, 0)
+		o := quality.Options{Floor: 4, Threshold: 0.01}
+		got := simulateSharing(jobs, sharing{options: o, interval: test.interval}, 0)
+		gain := 1 - got.seconds["third"]/fair.seconds["third"]
+		t.Logf("%s: %.1f %% shorter", test.name, 100*gain)
+		if isGain := gain >= publishedRatio; isGain != test.isGain || !test.isGain && gain > 0.3 {
+			t.Errorf("%s: %.3f shorter, want at least %.3f: %t", test.name, gain, publishedRatio, test.isGain)
 		}
 	}
 }
