@@ -29,6 +29,7 @@
 //	duration.go    printed durations that agree with the arrival of the lines
 //	confirm.go     when a counter is trusted
 //	suggest.go     the line and the pattern that are shown if nothing was recognized
+//	log.go         lines of loggers, which name the epoch
 //
 // A value that is absent costs little, and a false one much. What is not in the vocabulary is not
 // recorded, and nothing is reported before the behaviour of a counter has confirmed it.
@@ -38,8 +39,8 @@
 //
 // # Promises, test
 //
-// A Parser performs no I/O and accepts any bytes. Its memory is bounded: one line per stream of at
-// most 8 KiB, a few blocks, and tables with limits. It is not safe for concurrent use. The tests read
-// forms of output that were written by hand and the shared folders of logs, and fuzz the parser with
-// input that arrives in pieces of any size.
+// A Parser performs no I/O and accepts any bytes. Its memory is bounded: one line per stream of at most
+// 8 KiB, the blocks that wait for confirmation, and tables with limits. It is not safe for concurrent use.
+// The tests read forms of output that were written by hand and the shared folders of logs, and fuzz the
+// parser with input that arrives in pieces of any size.
 package output

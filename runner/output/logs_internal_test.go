@@ -61,6 +61,8 @@ func TestNewLog_ReadsTablesAndJSON(t *testing.T) {
 			`{"mode":"train","epoch":1,"iter":100,"loss":0.8}` + "\n" +
 			`{"mode":"val","epoch":1,"iter":10,"bbox_mAP":0.4}` + "\n" +
 			`{"mode":"train","epoch":2,"iter":50,"loss":0.7}` + "\n", []string{"1 0 0.8 0.4", "2 0 0.7 -"}},
+		{"a comma in quotes", "epoch,note,val_acc\n1,\"a, b\",0.5\n2,\"\",0.6\n",
+			[]string{"1 0 - 0.5", "2 0 - 0.6"}},
 		{"no epochs", "step,loss\n1,0.5\n2,0.4\n", nil},
 		{"bad rows", "epoch,loss\nx,1\n-1,1\n1e9,1\n\"\n1\n2,nan\n", []string{"2 0 - -"}},
 	} {

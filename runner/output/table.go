@@ -2,6 +2,7 @@ package output
 
 import (
 	"bytes"
+	"encoding/csv"
 	"regexp"
 	"slices"
 )
@@ -34,7 +35,7 @@ func (t *table) read(s *scanner) bool {
 	if len(t.names) == 0 || len(s.text) == 0 {
 		return false
 	}
-	t.cells = split(s.text, t.separator)
+	t.cells = t.cellsOf(s.text)
 	n := len(t.names)
 	isBar := len(t.cells) > n && t.separator == ' ' && bytes.Contains(s.text, []byte("%|"))
 	if len(t.cells) != n && !isBar {
@@ -50,6 +51,23 @@ func (t *table) read(s *scanner) bool {
 		}
 	}
 	return true
+}
+
+// cellsOf returns the cells of a row. In a file, those in quotes may have a separator.
+func (t *table) cellsOf(text []byte) (cells [][]byte) {
+	if !t.isFile || t.separator == ' ' || bytes.IndexByte(text, '"') < 0 {
+		return split(text, t.separator)
+	}
+	r := csv.NewReader(bytes.NewReader(text))
+	r.Comma, r.LazyQuotes = rune(t.separator), true
+	row, err := r.Read()
+	if err != nil {
+		return nil
+	}
+	for _, cell := range row {
+		cells = append(cells, []byte(cell))
+	}
+	return cells
 }
 
 // isScopes reports whether the line is the head "Training | Validation", and keeps it.
