@@ -76,7 +76,7 @@ func TestTrainer_ImportedRunsAreNoDrift(t *testing.T) {
 	f := newFleet(b, "a", "b")
 	f.s = -1e6
 	f.run(t, 60)
-	runTrainer(t, b, nil, afterRuns)
+	runTrainer(t, b, nil, onRequest)
 	train(t, b)
 	past := newFleet(b, "a", "b")
 	past.jobs, past.s = 1000, -2e6
@@ -84,6 +84,7 @@ func TestTrainer_ImportedRunsAreNoDrift(t *testing.T) {
 	past.run(t, 60)
 	f.factor["a"], f.factor["b"] = 1.5, 1.5
 	f.run(t, 10) // from twelve on, a fit replaces the correction
+	train(t, b)
 	e := awaitState(t, b, schemas.DriftActive)
 	if e.Scope != schemas.DriftAll || math.Abs(e.Ratio/1.5-1) > 0.1 {
 		t.Errorf("drift %+v, want all jobs at 1.5", e)

@@ -48,7 +48,7 @@ const (
 // predict returns the prediction for a batch size after a number of epochs.
 func (p *accuracyPredictor) predict(batch int, epochs int) Accuracy {
 	a := Accuracy{ModelRuns: p.runs, Longest: p.longest, Beyond: epochs > p.longest,
-		Highest: p.levels[len(p.levels)-1], Support: p.support(batch)}
+		Highest: p.highest, Support: p.support(batch)}
 	i, isMeasured := p.find(batch)
 	if isMeasured {
 		a.Runs = len(p.batches[i].runs)
@@ -58,10 +58,8 @@ func (p *accuracyPredictor) predict(batch int, epochs int) Accuracy {
 	case isMeasured:
 		a.setMeasured(p.batches[i].accuraciesAt(epochs))
 	case i > 0 && i < len(p.batches):
-		if k := p.highestLevel(i, batch, epochs); k >= 0 {
-			a.Known, a.Mean, a.degrees = true, p.levels[k], accuracyWeight
-			a.deviation = unmeasuredDeviation
-		}
+		a.Mean, a.Known = p.course(batch, "").highestBy(epochs)
+		a.degrees, a.deviation = accuracyWeight, unmeasuredDeviation
 	}
 	return a
 }
@@ -98,24 +96,22 @@ func (b *batchRecords) accuraciesAt(epoch int) (values []float64, runs int) {
 	return values, runs
 }
 
-// highestLevel returns the highest level that most runs of a batch size without runs reach by an epoch,
-// on the line between its neighbours, of which above is the index of the larger one; -1 if there is none.
-func (p *accuracyPredictor) highestLevel(above, batch, epochs int) int {
-	rows, x := p.byLevel(), float64(epochs)*(1+1e-9)
-	low, high := rows[above-1], rows[above]
-	from, to := p.batches[above-1].size, p.batches[above].size
-	share := float64(batch-from) / float64(to-from)
-	isUsual := func(e *passageEstimate) bool { return 2*e.reached > e.tried }
-	return sort.Search(len(p.levels), func(k int) bool {
-		a, b := math.Exp(low[k].location), math.Exp(high[k].location)
-		return !isUsual(&low[k]) || !isUsual(&high[k]) || a+share*(b-a) > x
-	}) - 1
+// highestBy returns the highest level that most runs reach by an epoch; false if there is none.
+func (c *course) highestBy(epochs int) (level float64, ok bool) {
+	x := float64(epochs) * (1 + 1e-9)
+	k := sort.Search(len(c.levels), func(k int) bool {
+		a := &c.passages[k]
+		return !a.Known() || a.Reach <= 0.5 || a.Median() > x
+	})
+	if k == 0 {
+		return 0, false
+	}
+	return c.levels[k-1], true
 }
 
 // knownFrom returns the first epoch from which the accuracy of a batch size is known; 0: never.
 func (p *accuracyPredictor) knownFrom(batch int, node string) int {
-	i, isMeasured := p.find(batch)
-	if isMeasured {
+	if i, isMeasured := p.find(batch); isMeasured {
 		var first []int
 		for _, r := range p.batches[i].runs {
 			first = append(first, r.Epochs[0])
@@ -123,7 +119,7 @@ func (p *accuracyPredictor) knownFrom(batch int, node string) int {
 		slices.Sort(first)
 		return first[(len(first)-1)/2]
 	}
-	lowest := p.between(i, batch, node, p.levels[0])
+	lowest := p.course(batch, node).passages[0]
 	if !lowest.Known() {
 		return 0
 	}

@@ -37,6 +37,7 @@ type jumps struct {
 // findJumps finds factors one after another, each for the scope and start with the strongest
 // evidence, and estimates all found factors jointly (ridge regression).
 func findJumps(residuals []Residual) *jumps {
+	residuals = residuals[max(0, len(residuals)-MaxResiduals):]
 	j := &jumps{remaining: make([]float64, len(residuals)), own: map[Configuration][2]float64{}}
 	for i := range residuals {
 		j.remaining[i] = residuals[i].Value

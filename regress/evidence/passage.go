@@ -11,6 +11,9 @@ type Passage struct {
 	// Promisable reports whether enough runs reached the target to promise it.
 	Promisable bool
 	after      int // epochs that have not reached it
+	// others are the passages of rising targets, of which this is number at; nil: this one alone.
+	others []Passage
+	at     int
 }
 
 // By returns the probability that the target is reached in at most some epochs.
@@ -22,8 +25,29 @@ func (a *Passage) By(epochs int) float64 {
 	return (a.reachedBy(epochs) - missed) / max(1-missed, 1e-9)
 }
 
-// reachedBy is By of a run that has no epochs yet.
-func (a *Passage) reachedBy(epochs int) float64 { return a.Reach * a.Probability(float64(epochs)) }
+// reachedBy is By of a run that has no epochs yet. It falls with the target: it is the highest
+// probability of this target and of higher ones that the same runs reached, because a run that
+// reaches these has reached it; and at most that of the targets that more runs reached.
+func (a *Passage) reachedBy(epochs int) float64 {
+	if a.others == nil {
+		return a.Reach * a.Probability(float64(epochs))
+	}
+	x, of, lowest := math.Log(float64(epochs)), a.others, 1.0
+	deviations := math.Inf(-1)
+	for k := a.at; k < len(of) && of[k].hasRunsOf(a); k++ {
+		deviations = max(deviations, (x-of[k].Location)/of[k].Scale)
+	}
+	for k := range a.at {
+		if !of[k].hasRunsOf(&of[k+1]) {
+			lowest = min(lowest, of[k].Reach*of[k].Probability(float64(epochs)))
+		}
+	}
+	unit := Distribution{0, 1, a.Degrees}
+	return min(lowest, a.Reach*unit.student().CDF(deviations))
+}
+
+// hasRunsOf reports whether as many runs reached and missed both targets.
+func (a *Passage) hasRunsOf(b *Passage) bool { return a.Degrees == b.Degrees && a.Reach == b.Reach }
 
 // After returns the passage of a run that has not reached the target in a number of epochs.
 func (a Passage) After(epochs int) Passage {

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"sort"
 	"sync"
+	"sync/atomic"
 
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
@@ -20,10 +22,12 @@ type passageEstimate struct {
 // accuracyPredictor is the compiled form of an AccuracyModel.
 type accuracyPredictor struct {
 	batches []batchRecords // measured, rising
-	levels  []float64      // accuracies at which batch sizes are compared, at most maxLevels
+	highest float64        // accuracy of any run
 	longest int
 	runs    int
-	byLevel func() [][]passageEstimate // of each batch size and level; computed on first use
+
+	courses     sync.Map // of courseKey
+	courseCount atomic.Int64
 }
 
 // batchRecords are the runs of a batch size.
@@ -40,8 +44,9 @@ type passageGroup struct {
 	pooled, weight float64
 }
 
-// maxLevels is the number of accuracies between measured batch sizes.
-const maxLevels = 64
+// maxLevels is the maximum number of accuracies at which passages are estimated; a target between two of
+// them counts as the higher one.
+const maxLevels = 256
 
 func newAccuracyPredictor(m *AccuracyModel) *accuracyPredictor {
 	p := &accuracyPredictor{}
@@ -61,26 +66,10 @@ func newAccuracyPredictor(m *AccuracyModel) *accuracyPredictor {
 			r := &g.Runs[k]
 			b.runs = append(b.runs, r)
 			p.longest = max(p.longest, r.Length)
-			p.levels = append(p.levels, r.Accuracy...)
+			p.highest = max(p.highest, r.Accuracy[len(r.Accuracy)-1])
 		}
 		p.runs += len(g.Runs)
 	}
-	slices.Sort(p.levels)
-	if p.levels = slices.Compact(p.levels); len(p.levels) > maxLevels {
-		for k := range maxLevels {
-			p.levels[k] = p.levels[k*(len(p.levels)-1)/(maxLevels-1)]
-		}
-		p.levels = p.levels[:maxLevels]
-	}
-	p.byLevel = sync.OnceValue(func() [][]passageEstimate {
-		rows := make([][]passageEstimate, len(p.batches))
-		for i := range p.batches {
-			for _, level := range p.levels {
-				rows[i] = append(rows[i], p.batches[i].estimate("", level))
-			}
-		}
-		return rows
-	})
 	return p
 }
 
@@ -234,8 +223,83 @@ func combined(own passageEstimate, others []passageEstimate) (location, variance
 	return location, variance
 }
 
+// course are the passages of a batch size on a node type, at the accuracies that its runs or those of its
+// neighbours had.
+type course struct {
+	levels   []float64 // rising, at most maxLevels
+	passages []Passage
+}
+
+type courseKey struct {
+	batch int
+	node  string
+}
+
+// maxCourses is the maximum number of courses that are kept. They are requested repeatedly.
+const maxCourses = 1024
+
 // passage predicts when a batch size reaches a target on a node type; unknown if no run did.
 func (p *accuracyPredictor) passage(batch int, node string, target float64) Passage {
+	c := p.course(batch, node)
+	k := sort.SearchFloat64s(c.levels, target-tolerance)
+	if k == len(c.levels) {
+		return Passage{Support: p.support(batch)}
+	}
+	a := c.passages[k]
+	a.others, a.at = c.passages, k
+	return a
+}
+
+func (p *accuracyPredictor) course(batch int, node string) *course {
+	if c, isKnown := p.courses.Load(courseKey{batch, node}); isKnown {
+		return c.(*course)
+	}
+	c := p.newCourse(batch, node)
+	if p.courseCount.Add(1) <= maxCourses {
+		p.courses.Store(courseKey{batch, node}, c)
+	}
+	return c
+}
+
+func (p *accuracyPredictor) newCourse(batch int, node string) *course {
+	i, isMeasured := p.find(batch)
+	var runs []*Records
+	if isMeasured {
+		runs = p.batches[i].runs
+	} else {
+		for k := range p.batches { // the nearest neighbours may not have reached a level
+			runs = append(runs, p.batches[k].runs...)
+		}
+	}
+	c := &course{levels: levelsOf(runs)}
+	latest := math.Inf(-1)
+	for _, level := range c.levels {
+		a := p.passageAt(batch, node, level)
+		if a.Known() { // a robust location may fall although no run is earlier
+			latest = max(latest, a.Location)
+			a.Location = latest
+		}
+		c.passages = append(c.passages, a)
+	}
+	return c
+}
+
+// levelsOf returns accuracies that runs had, rising.
+func levelsOf(runs []*Records) (levels []float64) {
+	for _, r := range runs {
+		levels = append(levels, r.Accuracy...)
+	}
+	slices.Sort(levels)
+	if levels = slices.Compact(levels); len(levels) > maxLevels {
+		for k := range maxLevels {
+			levels[k] = levels[k*(len(levels)-1)/(maxLevels-1)]
+		}
+		levels = levels[:maxLevels]
+	}
+	return levels
+}
+
+func (p *accuracyPredictor) passageAt(batch int, node string, target float64) Passage {
 	i, isMeasured := p.find(batch)
 	if !isMeasured {
 		return p.between(i, batch, node, target)

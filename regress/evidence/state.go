@@ -117,10 +117,10 @@ func (s *State) canCompare(r *Run, taught map[Configuration]time.Time) bool {
 }
 
 // corrections returns the corrections of the base, nil before the first residual.
-func (s *State) corrections() (*Corrections, error) {
-	by, err := s.Drift.Corrections()
+func (s *State) corrections() *Corrections {
+	by := s.Drift.Corrections()
 	if by == nil || len(s.Taught) == 0 {
-		return by, err
+		return by
 	}
 	by.exempt, by.exemptSubjects = s.lateConfigurations(), map[subject]time.Time{}
 	base := s.base()
@@ -141,7 +141,7 @@ func (s *State) corrections() (*Corrections, error) {
 			by.exemptSubjects[subject{of.Model, of.Dataset}] = first
 		}
 	}
-	return by, nil
+	return by
 }
 
 // Adjusted returns the runs as the served fit used them: times from before jumps are removed or
@@ -172,12 +172,8 @@ func (s *State) Compile() (*Predictor, *Corrections, error) {
 		return nil, nil, fmt.Errorf("%w: no regressor", ErrInvalid)
 	}
 	p, err := Compile(s.Regressor)
-	switch {
-	case err != nil:
-		return nil, nil, err
-	case s.Corrected:
-		c, err := s.corrections()
-		return p, c, err
+	if err != nil || !s.Corrected {
+		return p, nil, err
 	}
-	return p, nil, nil
+	return p, s.corrections(), nil
 }

@@ -38,10 +38,7 @@ func (s *State) Update(ctx context.Context, runs []Run, o Options) (*State, erro
 	if since, usable, found := next.findNodeDifferences(runs); found {
 		return next.regroup(ctx, usable, since, o)
 	}
-	by, err := next.corrections()
-	if err != nil {
-		return nil, err
-	}
+	by := next.corrections()
 	lessons := next.collectLateRuns(runs)
 	switch {
 	case next.needsRebase(by):

@@ -20,8 +20,7 @@
 //
 // Equal points in any order give the same bytes. Load refuses a file that Encode would not write
 // for the same tree and manifest, so that package leaves never gets a malformed one: it loops
-// forever on cycles. Load also refuses a file in which leaves finds another value at a border of
-// any leaf. A File is immutable and safe for concurrent use.
+// forever on cycles. A File is immutable and safe for concurrent use.
 //
 // The package does no I/O.
 package treefile
