@@ -43,15 +43,6 @@ func (a *arrivals) remove(j *Job) {
 	}
 }
 
-// expireArrivals removes the jobs that exceeded startTimeout from the arrivals. They may be dropped.
-func (c *Cluster) expireArrivals(now time.Time) {
-	for len(c.arrivals.order.all) > 0 && !c.arrivals.order.all[0].IsExpected(now) {
-		j := c.arrivals.order.all[0]
-		c.arrivals.remove(j)
-		c.updateEnded(j, now)
-	}
-}
-
 // on returns the jobs that are about to start on a node.
 func (a *arrivals) on(node string, now time.Time) (jobs []*Job) {
 	for _, j := range a.onNode[node] {

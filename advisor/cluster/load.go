@@ -35,18 +35,6 @@ func (t *LoadIntegral) change(sign, processes float64, at time.Time) {
 	t.Processes += sign * processes
 }
 
-// loadIntegrals returns copies of the integrals of the nodes of a running job.
-func (c *Cluster) loadIntegrals(nodes []string, at time.Time) []LoadIntegral {
-	var all []LoadIntegral
-	for _, name := range nodes {
-		if n := c.nodes[name]; n != nil && n.Load.Jobs > 0 {
-			n.Load.extendTo(at)
-			all = append(all, n.Load)
-		}
-	}
-	return all
-}
-
 // LoadOnNode is a load and the hardware of the node that has it.
 type LoadOnNode struct {
 	schemas.Load

@@ -115,6 +115,18 @@ func (j *Job) hasBurst(e *schemas.Epoch) bool {
 	return j.IsElastic && used != nil && *used > maxBurstRatio*float64(e.CPUs)*e.DurationSeconds
 }
 
+// loadIntegrals returns copies of the integrals of the nodes of a running job.
+func (c *Cluster) loadIntegrals(nodes []string, at time.Time) []LoadIntegral {
+	var all []LoadIntegral
+	for _, name := range nodes {
+		if n := c.nodes[name]; n != nil && n.Load.Jobs > 0 {
+			n.Load.extendTo(at)
+			all = append(all, n.Load)
+		}
+	}
+	return all
+}
+
 // meanLoad returns the mean load between two snapshots of the same nodes, on the most loaded node.
 // ok is false if no time has passed or the nodes differ.
 func (c *Cluster) meanLoad(from, to []LoadIntegral) (load LoadOnNode, node string, ok bool) {

@@ -7,7 +7,8 @@ import (
 	"courier/schemas"
 )
 
-// Limits of the ended jobs in memory. Jobs that are queued, submitted or running are never dropped.
+// Limits of the ended jobs in memory, and of those that were submitted and have not started. Queued and
+// running jobs are never dropped, nor a job that has just been admitted.
 const (
 	// maxEndedJobs bounds the ended jobs that job.status and job.list return: ten days with
 	// 10,000 jobs per day. The job that ended first is dropped first.

@@ -23,6 +23,15 @@ func (c *Cluster) updateEnded(j *Job, now time.Time) {
 	}
 }
 
+// expireArrivals removes the jobs that exceeded startTimeout from the arrivals. They may be dropped.
+func (c *Cluster) expireArrivals(now time.Time) {
+	for len(c.arrivals.order.all) > 0 && !c.arrivals.order.all[0].IsExpected(now) {
+		j := c.arrivals.order.all[0]
+		c.arrivals.remove(j)
+		c.updateEnded(j, now)
+	}
+}
+
 // packEndedJobs packs the jobs that ended first, and drops the packed jobs beyond the limit.
 func (c *Cluster) packEndedJobs() {
 	for len(c.ended.all)-len(c.packed) > c.limits.unpacked {
