@@ -248,7 +248,7 @@ func TestBrowser_ShowsEachPage(t *testing.T) {
 	for _, width := range widths {
 		for path, section := range map[string]string{
 			"/": "now", "/nodes": "nodes", "/nodes/" + publish.Node: "node", "/attainment": "score",
-			"/attainment?since=7d&user=ada": "score", "/what-if": "predict", "/regressors": "regressors",
+			"/attainment?since=2026-11-01T08:00:00Z": "score", "/what-if": "predict", "/regressors": "regressors",
 			"/compare?jobs=ended,slower": "compare", "/nothing": "missing",
 		} {
 			p := browser.Page(t, h.url+path, width, 900)

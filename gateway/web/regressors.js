@@ -50,16 +50,18 @@ function fillTarget(article, { target, versions }) {
   const [, used, alarms, figure, table, more] = article.children;
   const of = (list) => list.filter((e) => e.target === target), drifts = of(current.drifts);
   const champion = versions.findLast((v) => v.state === 'champion');
-  const name = (v) => `version ${versions.indexOf(v) + 1} (${short(v.model_digest)})`;
+  const name = (v) => `version ${v.n} (${short(v.model_digest)})`;
   text(used, champion ? `The champion is ${name(champion)} since ${time(champion.promoted_at)}: ${figures(target, champion)}. Decided by ${champion.decided_by ?? unknown}: ${champion.reason}.` : 'There is no champion.');
   const last = drifts.at(-1), corrections = (champion?.corrections ?? []).map((d) => `Corrected: ${d.message}.`);
   text(alarms, last ? [...corrections, `${count(drifts.filter(begins).length, 'drift')}, the latest event at ${time(last.at)}: ${last.message}`].join(' ') : '');
   alarms.hidden = !last;
-  const first = Math.max(1, versions.length - drawn + 1), panels = figure.firstChild;
+  // The chart has the versions after a gap: the champion may be older than the period.
+  const gap = versions.findLastIndex((v, i) => i > 0 && v.n > versions[i - 1].n + 1);
+  const charted = versions.slice(Math.max(gap, versions.length - drawn, 0)), panels = figure.firstChild;
   figure.hidden = false; // to measure its width
-  panels.replaceChildren(...life({ target, versions: versions.slice(first - 1), first, promotions: of(current.promotions), drifts }, panels.clientWidth));
+  panels.replaceChildren(...life({ target, versions: charted, first: charted[0].n, promotions: of(current.promotions), drifts }, panels.clientWidth));
   figure.hidden = !panels.children.length;
-  const rows = versions.map((v, i) => ({ target, v, n: i + 1 })).reverse();
+  const rows = versions.map((v) => ({ target, v, n: v.n })).reverse();
   keyed(table.tBodies[0], rows.filter(({ v }, i) => expanded.has(target) || i < listed || v === champion), (r) => r.v.model_digest, makeRow, fillRow);
   more.hidden = expanded.has(target) || rows.length <= listed;
 }
@@ -81,12 +83,18 @@ function instant(name, other) {
   return n ? Date.now() - n * { h: 3_600_000, d: 86_400_000 }[unit] : Date.parse(param(name)) || other;
 }
 
+// numbered gives each version its number, counted from the oldest of its target.
+function numbered(versions) {
+  const count = {};
+  return versions.toReversed().map((v) => ({ ...v, n: (count[v.target] = (count[v.target] ?? 0) + 1) })).reverse();
+}
+
 // within returns what happened in the period of the address, and the champions, whose numbers stay.
 function within(all) {
   const since = instant('since', 0), until = instant('until', Infinity);
   const isIn = (at) => Date.parse(at) >= since && Date.parse(at) < until;
   return {
-    regressors: all.regressors.filter((v) => v.state === 'champion' || isIn(v.trained_at)),
+    regressors: numbered(all.regressors).filter((v) => v.state === 'champion' || isIn(v.trained_at)),
     promotions: all.promotions.filter((e) => isIn(e.at)),
     drifts: all.drifts.filter((e) => isIn(e.at)),
   };
