@@ -163,6 +163,9 @@ func statusOf(j *cluster.Job) schemas.JobStatus {
 			s.Nodes, s.BatchSize, s.CPUs = a.Nodes, a.BatchSize, a.CPUs
 			s.Probability = a.Probability
 		}
+		if j.State == schemas.StateRunning && a.Run == j.Run && a.CPUs != j.Setting.CPUs {
+			s.Proposal = a.Proposal
+		}
 	}
 	return s
 }

@@ -210,3 +210,22 @@ func TestDraftStatus_HasTheReservation(t *testing.T) {
 		}
 	}
 }
+
+// The status of a running job has the reason of an advised change of its CPUs, until it is carried out.
+func TestStatusOf_ProposesAChangeOfTheCPUs(t *testing.T) {
+	c, now := cluster.New(), time.Date(2027, time.January, 1, 0, 0, 0, 0, time.UTC)
+	setting := schemas.Setting{Model: "cnn", BatchSize: 8, CPUs: 2, Epochs: 9, Nodes: []string{"a"}}
+	stamp := schemas.JobStamp{Stamp: schemas.Stamp{At: now}, JobID: "job", Run: 1}
+	j := c.Apply(&schemas.Started{JobStamp: stamp, Setting: setting}, 1, now)
+	j.Advice = cluster.Summarize(&schemas.Advice{
+		JobStamp: stamp, Action: schemas.ActionCPUs, Message: "1 CPU instead of 2 CPUs",
+		Chosen: &schemas.Alternative{CPUs: 1},
+	})
+	if got := statusOf(j).Proposal; got != "1 CPU instead of 2 CPUs" {
+		t.Errorf("proposal %q, want the message of the advice", got)
+	}
+	j.Setting.CPUs = 1
+	if got := statusOf(j).Proposal; got != "" {
+		t.Errorf("proposal %q after the change, want none", got)
+	}
+}

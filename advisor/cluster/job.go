@@ -86,6 +86,9 @@ type AdviceSummary struct {
 	Epochs           uint32   `json:"epochs,omitempty"`
 	PredictedSeconds *float64 `json:"predicted_seconds,omitempty"`
 	Probability      *float64 `json:"probability,omitempty"`
+
+	// Proposal is the message of an advice to change the CPUs.
+	Proposal string `json:"proposal,omitempty"`
 }
 
 // Summarize returns the summary of an advice. It does not retain the advice.
@@ -103,6 +106,9 @@ func Summarize(a *schemas.Advice) *AdviceSummary {
 	if c := a.Chosen; c != nil {
 		s.BatchSize, s.CPUs, s.Epochs = c.BatchSize, c.CPUs, c.Epochs
 		s.PredictedSeconds, s.Probability = c.PredictedSeconds, c.Probability
+	}
+	if a.Action == schemas.ActionCPUs {
+		s.Proposal = a.Message
 	}
 	return s
 }

@@ -79,7 +79,7 @@ func (f *forecast) training(isFull bool) *policy.Training {
 		}
 	}
 	t := &policy.Training{
-		Facts:      speed.Facts{Architecture: speed.AllReduce, SamplesPerWorker: 1, BytesPerSecond: 1},
+		Facts:      speed.Facts{SamplesPerWorker: 1, BytesPerSecond: 1},
 		Shape:      speed.Shape{Workers: 1, WorkerCores: f.actual},
 		Window:     f.window,
 		Bottleneck: f.bottleneck,

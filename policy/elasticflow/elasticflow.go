@@ -114,40 +114,29 @@ func (r *round) settle(kind policy.Kind, job *policy.Job, reason policy.Reason) 
 
 // leftOver gives the free units to the jobs that value the next number of units most.
 func (r *round) leftOver(free int) {
-	for {
-		best, to, highest := -1, policy.CurvePoint{}, math.Inf(-1)
-		for i := range r.shares {
-			h := &r.shares[i]
-			next, ok := h.next()
-			if v := h.value(next); ok && next.Units-h.units <= free && v > highest {
-				best, to, highest = i, next, v
-			}
-		}
-		if best < 0 {
-			return
-		}
-		free -= to.Units - r.shares[best].units
-		r.shares[best].units = to.Units
+	units := make([]int, len(r.shares))
+	for i := range units {
+		units[i] = r.shares[i].units
+	}
+	policy.Divide(units, free, func(i, units int) (int, float64) { return r.shares[i].step(units) })
+	for i := range units {
+		r.shares[i].units = units[i]
 	}
 }
 
-func (h *minimumShare) next() (policy.CurvePoint, bool) {
+// step returns the next number of units, and what it is worth; 0 if there is none.
+func (h *minimumShare) step(units int) (to int, value float64) {
+	now := h.at(units)
 	for _, p := range h.curve {
-		if p.Units > h.units {
-			return p, true
+		switch added := float64(p.Units - now.Units); {
+		case p.Units <= units:
+		case now.Units == 0:
+			return p.Units, math.MaxFloat64
+		default:
+			return p.Units, (p.Rate - now.Rate) / added / (now.Rate / float64(now.Units))
 		}
 	}
-	return policy.CurvePoint{}, false
-}
-
-// value orders the jobs for left-over units.
-func (h *minimumShare) value(next policy.CurvePoint) float64 {
-	now := h.at(h.units)
-	if now.Units == 0 {
-		return math.MaxFloat64
-	}
-	added := float64(next.Units - now.Units)
-	return (next.Rate - now.Rate) / added / (now.Rate / float64(now.Units))
+	return 0, 0
 }
 
 // resize returns the changes as moves. planned are the units without left-over ones.

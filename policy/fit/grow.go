@@ -1,7 +1,6 @@
 package fit
 
 import (
-	"cmp"
 	"math"
 	"slices"
 
@@ -74,46 +73,35 @@ func (g growth) Plan(v *policy.View) (moves []policy.Move) {
 	return moves
 }
 
-// growByOwnEpochs gives jobs the units that are left.
+// growByOwnEpochs gives jobs the units that are left, at most a step each.
 func growByOwnEpochs(v *policy.View, jobs []grower, left int) {
-	var found []ownGrowth
+	units := make([]int, len(jobs))
 	for i := range jobs {
-		if g := jobs[i].ownGrowth(v); g != nil {
-			found = append(found, *g)
-		}
+		units[i] = jobs[i].move.Units
 	}
-	slices.SortStableFunc(found, func(a, b ownGrowth) int { return cmp.Compare(b.gain, a.gain) })
-	for _, g := range found {
-		if more := g.move.Units - g.job.held(); more <= left {
-			left -= more
-			g.job.move = g.move
+	policy.Divide(units, left, func(i, units int) (to int, value float64) {
+		g := &jobs[i]
+		if units != g.held() || !g.mayGrow(v) {
+			return 0, 0
+		}
+		to, gain := nextCPUs(g.Job, units)
+		if g.Options[0].Curve.Rate(to) > 0 {
+			return 0, 0
+		}
+		return to, gain / float64(to-units)
+	})
+	for i := range jobs {
+		if g := &jobs[i]; units[i] > g.move.Units {
+			mean, _ := g.Training.Model.Gain(shapeOf(g.held()), shapeOf(units[i]))
+			g.move.Units, g.move.Shape, g.move.Reason = units[i], shapeOf(units[i]), policy.ReasonOwnEpochs
+			g.move.SpeedRatio = math.Exp(mean)
 		}
 	}
 }
 
-// ownGrowth is a move by which a job may grow by its own epochs.
-type ownGrowth struct {
-	job  *grower
-	move policy.Move
-	gain float64 // lower bound of the logarithm of the ratio of the speeds, per unit
-}
-
-// ownGrowth returns the next number of units to which the job may grow by its own epochs; nil if there
-// is none.
-func (g *grower) ownGrowth(v *policy.View) *ownGrowth {
+// mayGrow reports whether the last epochs of the job say that its CPUs limit it, and nothing is promised
+// from those that it holds.
+func (g *grower) mayGrow(v *policy.View) bool {
 	isPromised := !g.Deadline.IsZero() && g.KeepsDeadline(v, g.Units)
-	if isPromised || g.Training == nil || g.Training.Bottleneck != schemas.BottleneckCPU ||
-		g.move.Units != g.held() {
-		return nil
-	}
-	to, gain := nextCPUs(g.Job, g.held())
-	if gain == 0 || g.Options[0].Curve.Rate(to) > 0 {
-		return nil
-	}
-	mean, _ := g.Training.Model.Gain(shapeOf(g.held()), shapeOf(to))
-	m := policy.Move{
-		Kind: policy.Resize, Job: g.ID, Units: to, Shape: shapeOf(to),
-		Reason: policy.ReasonOwnEpochs, SpeedRatio: math.Exp(mean),
-	}
-	return &ownGrowth{job: g, move: m, gain: gain / float64(to-g.held())}
+	return !isPromised && g.Training != nil && g.Training.Bottleneck == schemas.BottleneckCPU
 }

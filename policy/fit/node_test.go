@@ -35,7 +35,7 @@ func nodeJobs(random *rand.Rand) (jobs []policy.Job) {
 			s := speed.Shape{Workers: 1, WorkerCores: j.Units}
 			r := speed.StepReport{Shape: s, StepSeconds: 1, WorkerCPURatio: random.Float64()}
 			t := &policy.Training{
-				Facts:      speed.Facts{Architecture: speed.AllReduce, SamplesPerWorker: 1, BytesPerSecond: 1},
+				Facts:      speed.Facts{SamplesPerWorker: 1, BytesPerSecond: 1},
 				Shape:      s,
 				Window:     []speed.StepReport{r, r, r},
 				Bottleneck: limits[random.IntN(len(limits))],

@@ -141,7 +141,7 @@ func (p *resizePlan) judged(job *policy.Job) (policy.Record, *proposal) {
 
 // isReady reports whether a training can be judged and moved.
 func isReady(t *policy.Training) bool {
-	return t.Model != nil && t.Shape.IsValid(t.Facts.Architecture) && t.Requested.IsValid(t.Facts.Architecture) &&
+	return t.Model != nil && t.Shape.IsValid(t.Facts.HasServers) && t.Requested.IsValid(t.Facts.HasServers) &&
 		speed.IsStable(t.Window) && t.Window[0].Shape == t.Shape && t.RemainingSamples > 0
 }
 
@@ -186,7 +186,7 @@ func (p *resizePlan) best(j *planned, barred []policy.BarredShape) *proposal {
 	for _, to := range p.outright(j) {
 		consider(to, true)
 	}
-	for _, to := range append(j.Shape.Neighbours(j.Facts.Architecture, p.largest), j.Requested) {
+	for _, to := range append(j.Shape.Neighbours(j.Facts.HasServers, p.largest), j.Requested) {
 		consider(to, false)
 	}
 	if best.score == 0 {
@@ -198,7 +198,7 @@ func (p *resizePlan) best(j *planned, barred []policy.BarredShape) *proposal {
 // isAllowed reports whether a job may have a shape: it is valid and not barred, its cores are free, and
 // while a queue waits, a job only grows to be restored.
 func (p *resizePlan) isAllowed(j *planned, barred []policy.BarredShape, to speed.Shape) bool {
-	if !to.IsValid(j.Facts.Architecture) || !to.IsWithin(&p.largest) {
+	if !to.IsValid(j.Facts.HasServers) || !to.IsWithin(&p.largest) {
 		return false
 	}
 	more := to.Cores() - j.Shape.Cores()

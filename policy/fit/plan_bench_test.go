@@ -84,7 +84,7 @@ func randomTruth(random *rand.Rand) *speed.KnownModel {
 	pick := func(values ...float64) float64 { return values[random.IntN(len(values))] }
 	return &speed.KnownModel{
 		Facts: speed.Facts{
-			Architecture:     speed.ParameterServer,
+			HasServers:       true,
 			SamplesPerWorker: 64,
 			ModelBytes:       pick(5, 60, 250, 500) * 1e6,
 			BytesPerSecond:   pick(300, 600) * 1e6,

@@ -184,17 +184,17 @@ func viewOf(data []byte) *clusterView {
 	v := &clusterView{FreeCores: s.next(40) - 5, QueuedJobs: s.next(3)}
 	for i := range s.next(6) {
 		f := facts
-		f.Architecture = []speed.Architecture{speed.ParameterServer, speed.AllReduce, speed.Executors}[s.next(3)]
+		f.HasServers = s.next(3) == 0
 		j := training{ID: fmt.Sprint(i), Training: policy.Training{
 			Facts: f, Shape: s.shape(), Requested: s.shape(),
 			Pause:            time.Duration(s.next(40)) * time.Second,
 			RemainingSamples: float64(s.next(200)) * 1e4, DoneSamples: float64(s.next(100)) * 1e3,
 			Elapsed: time.Duration(s.next(200)) * 10 * time.Second,
 		}}
-		if f.Architecture != speed.ParameterServer {
+		if !f.HasServers {
 			j.Shape.Servers, j.Shape.ServerCores = 0, 0
 		}
-		if !j.Requested.IsValid(f.Architecture) && s.next(8) > 0 {
+		if !j.Requested.IsValid(f.HasServers) && s.next(8) > 0 {
 			j.Requested = j.Shape
 		}
 		for range s.next(6) {
@@ -204,7 +204,7 @@ func viewOf(data []byte) *clusterView {
 				LinkRatio: float64(s.next(11)) / 10,
 			})
 		}
-		if s.next(3) > 0 && len(j.Window) > 0 && j.Shape.IsValid(f.Architecture) {
+		if s.next(3) > 0 && len(j.Window) > 0 && j.Shape.IsValid(f.HasServers) {
 			j.Model = speed.Learn(f, []speed.ShapeTime{speed.NewShapeTime(j.Window)}, nil, largest)
 		} else {
 			known := &speed.KnownModel{Facts: f, Coefficients: truth.Coefficients, Knee: 4}

@@ -180,7 +180,7 @@ func TestPlan_FindsTheBestExchange(t *testing.T) {
 			if !j.Deadline.IsZero() {
 				continue // which may exclude an exchange
 			}
-			for _, n := range j.Shape.Neighbours(j.Facts.Architecture, largest) {
+			for _, n := range j.Shape.Neighbours(j.Facts.HasServers, largest) {
 				mean, standardError := j.Model.Gain(m.From, n)
 				lower := boundOf(mean, standardError, 0.67)
 				if n.Cores() <= m.From.Cores() && lower > m.LowerSpeedRatio*(1+1e-9) {
@@ -234,7 +234,7 @@ func TestPlan_MovesFarOnlyWithATrustedModel(t *testing.T) {
 		if len(moves) == 0 {
 			continue
 		}
-		near := j.Shape.Neighbours(j.Facts.Architecture, largest)
+		near := j.Shape.Neighbours(j.Facts.HasServers, largest)
 		if _, isTrusted := j.Model.Fastest(1000); !slices.Contains(near, moves[0].To) {
 			far[isTrusted]++
 		}

@@ -87,7 +87,7 @@ func (j *planned) surelyEndsInTime(to speed.Shape) bool {
 func (p *resizePlan) judge(j *planned, record *policy.Record) *proposal {
 	trial := record.Trial
 	record.Trial = nil
-	if trial == nil || trial.From == j.Shape || !trial.From.IsValid(j.Facts.Architecture) {
+	if trial == nil || trial.From == j.Shape || !trial.From.IsValid(j.Facts.HasServers) {
 		return nil
 	}
 	after := j.Facts.Speed(j.Shape, j.mean.StepSeconds)

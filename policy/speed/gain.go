@@ -84,7 +84,7 @@ const fewerCores = 1e-9
 // newFront prices all shapes up to the largest.
 func newFront(m *Model, largest Shape) (front []frontShape) {
 	servers := []Shape{{}}
-	if m.facts.Architecture == ParameterServer {
+	if m.facts.HasServers {
 		servers = nil
 		for n := range largest.Servers * largest.ServerCores {
 			servers = append(servers, Shape{

@@ -18,22 +18,21 @@ var (
 )
 
 // The time of a step, added up by hand.
-func TestStepSeconds_OfEachArchitecture(t *testing.T) {
+func TestStepSeconds_WithAndWithoutServers(t *testing.T) {
 	c := speed.Coefficients{0.1, 0.03, 0.06, 1, 0.004, 0.006}
-	for a, test := range map[speed.Architecture]struct {
+	for hasServers, test := range map[bool]struct {
 		shape speed.Shape
 		want  float64
 	}{
 		// 64 samples on 4 of 6 cores, 2 workers per server core, 2 workers per server.
-		speed.ParameterServer: {speed.Shape{Workers: 4, WorkerCores: 6, Servers: 2, ServerCores: 1},
+		true: {speed.Shape{Workers: 4, WorkerCores: 6, Servers: 2, ServerCores: 1},
 			0.1 + 0.03*64/4 + 0.06*2 + 0.4*2 + 0.016 + 0.012},
-		speed.AllReduce: {speed.Shape{Workers: 4, WorkerCores: 6}, 0.1 + 0.03*64/4 + 0.4*3/4 + 0.016},
-		speed.Executors: {speed.Shape{Workers: 4, WorkerCores: 6}, 0.1 + 0.03*64/4 + 0.06/6 + 0.4 + 0.016 + 0.024},
+		false: {speed.Shape{Workers: 4, WorkerCores: 6}, 0.1 + 0.03*64/4 + 0.4*3/4 + 0.016},
 	} {
 		f := facts
-		f.Architecture = a
+		f.HasServers = hasServers
 		if got := f.StepSeconds(test.shape, c, 4); math.Abs(got-test.want) > 1e-12 {
-			t.Errorf("%s: %g s, want %g s", a, got, test.want)
+			t.Errorf("servers %t: %g s, want %g s", hasServers, got, test.want)
 		}
 	}
 }

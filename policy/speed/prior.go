@@ -23,11 +23,11 @@ type Prior struct {
 const nearestJobs = 10
 
 // Nearest returns the prior of a job: from finished jobs with the same model, otherwise from those
-// with the most similar number of bytes. It returns nil without jobs of the same architecture.
+// with the most similar number of bytes. Jobs with and without servers do not compare.
 func Nearest(finished []FinishedJob, f Facts) *Prior {
 	var near []FinishedJob
 	for i := range finished {
-		if j := &finished[i]; j.Facts.Architecture == f.Architecture {
+		if j := &finished[i]; j.Facts.HasServers == f.HasServers {
 			near = append(near, *j)
 		}
 	}

@@ -5,16 +5,6 @@
 // that a job has shown. FindBottleneck names what limits a job by its telemetry. All functions are pure.
 package speed
 
-// Architecture is how the workers of a job exchange gradients.
-type Architecture string
-
-// Architectures.
-const (
-	ParameterServer Architecture = "parameter server"
-	AllReduce       Architecture = "all-reduce" // without servers
-	Executors       Architecture = "executors"  // each worker is a server, too: Spark, BigDL
-)
-
 // Shape is the size of a distributed job. A job without servers of its own has 0 of them.
 type Shape struct {
 	Workers     int
@@ -28,15 +18,15 @@ func (s *Shape) Cores() int {
 	return s.Workers*s.WorkerCores + s.Servers*s.ServerCores
 }
 
-// IsValid reports whether a job of an architecture can have this shape.
-func (s *Shape) IsValid(a Architecture) bool {
+// IsValid reports whether a job with or without servers can have this shape.
+func (s *Shape) IsValid(hasServers bool) bool {
 	if s.Workers < 1 || s.WorkerCores < 1 {
 		return false
 	}
-	if a != ParameterServer {
-		return s.Servers == 0 && s.ServerCores == 0
+	if hasServers {
+		return s.Servers >= 1 && s.ServerCores >= 1
 	}
-	return s.Servers >= 1 && s.ServerCores >= 1
+	return s.Servers == 0 && s.ServerCores == 0
 }
 
 // IsWithin reports whether each number of the shape is at most that of the largest shape.
@@ -47,7 +37,7 @@ func (s *Shape) IsWithin(largest *Shape) bool {
 
 // Facts are the properties of a job that are known before it runs.
 type Facts struct {
-	Architecture     Architecture
+	HasServers       bool // they update the parameters; without them the workers do (all-reduce)
 	Model            string
 	SamplesPerWorker float64 // in a step
 	ModelBytes       float64
@@ -77,17 +67,14 @@ const (
 
 // termsOf returns the terms of a shape. A worker does not use more cores than the knee.
 func (f *Facts) termsOf(s *Shape, knee float64) terms {
-	w, p, serverCores := float64(s.Workers), float64(s.Servers), float64(s.ServerCores)
-	if f.Architecture == Executors {
-		p, serverCores = w, float64(s.WorkerCores)
-	}
+	w, p := float64(s.Workers), float64(s.Servers)
 	t := terms{1, f.SamplesPerWorker / min(float64(s.WorkerCores), knee), 0, 0, w, p}
 	exchange := 2 * f.ModelBytes / f.BytesPerSecond
-	if f.Architecture == AllReduce {
+	if !f.HasServers {
 		t[termTransfer] = exchange * (w - 1) / w
 		return t
 	}
-	t[termUpdate] = w / (p * serverCores)
+	t[termUpdate] = w / (p * float64(s.ServerCores))
 	t[termTransfer] = exchange * max(w/p, 1)
 	return t
 }
@@ -142,12 +129,12 @@ const singleSteps = 8
 // Neighbours returns the valid shapes near a shape: each number one more or less, and exchanges,
 // which raise one number by one or two, lower another by one or two, and need no more cores. At equal
 // cores, single steps alone could not move.
-func (s Shape) Neighbours(a Architecture, largest Shape) []Shape {
+func (s Shape) Neighbours(hasServers bool, largest Shape) []Shape {
 	var found []Shape
 	for i, d := range neighbourSteps {
 		n := Shape{s.Workers + d[0], s.WorkerCores + d[1], s.Servers + d[2], s.ServerCores + d[3]}
 		isExchange := i >= singleSteps
-		if n.IsValid(a) && n.IsWithin(&largest) && !(isExchange && n.Cores() > s.Cores()) {
+		if n.IsValid(hasServers) && n.IsWithin(&largest) && !(isExchange && n.Cores() > s.Cores()) {
 			found = append(found, n)
 		}
 	}

@@ -22,7 +22,7 @@ import (
 // one CPU and could use two, "idle" holds two CPUs and waits for its input, and "threads" has twice as
 // many threads as the machine, which wait for each other. It reports the seconds of each, the reduction by
 // the moves, and how often the bottleneck of a window was the true one. COURIER_REAL enables it, on a machine
-// with two CPUs that is otherwise idle; -benchtime 5x repeats it.
+// with two CPUs that is otherwise idle; -benchtime 5x repeats it, and -v prints the moves.
 func BenchmarkEfficiency(b *testing.B) {
 	if os.Getenv("COURIER_REAL") == "" {
 		b.Skip("a quiet machine is needed: set COURIER_REAL")

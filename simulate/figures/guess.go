@@ -38,7 +38,7 @@ func newGuessedJob(random *rand.Rand) guessedJob {
 	j := guessedJob{
 		truth: speed.KnownModel{
 			Facts: speed.Facts{
-				Architecture:     speed.ParameterServer,
+				HasServers:       true,
 				SamplesPerWorker: 64,
 				ModelBytes:       modelMB * 1e6,
 				BytesPerSecond:   linkMB * 1e6,

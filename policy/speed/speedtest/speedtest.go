@@ -5,7 +5,7 @@ import "courier/policy/speed"
 
 // Facts are the properties of the training that are known before it runs.
 var Facts = speed.Facts{
-	Architecture: speed.ParameterServer, SamplesPerWorker: 64, ModelBytes: 60e6, BytesPerSecond: 300e6,
+	HasServers: true, SamplesPerWorker: 64, ModelBytes: 60e6, BytesPerSecond: 300e6,
 }
 
 // Truth is how the training runs.
