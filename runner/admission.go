@@ -14,14 +14,16 @@ import (
 	"courier/schemas"
 )
 
-// awaitStart waits until the admission policy of the cluster permits the job to start, and until the jobs
-// that lend it CPUs have done so. It returns the advice for the job. It returns an error if the job is
+// awaitStart waits until the admission policy of the cluster permits the job to start, and until the
+// jobs that lend it CPUs have done so. It returns the advice for the job, or an error if the job is
 // refused or cancelled, or if this process is stopped, which cancels the job.
-func (j *job) awaitStart(ctx context.Context, b *bus.Bus, advice *schemas.Advice) (*schemas.Advice, error) {
+func (j *job) awaitStart(
+	ctx context.Context, b *bus.Bus, advice *schemas.Advice,
+) (*schemas.Advice, error) {
 	if advice.Admission == nil {
 		return advice, nil
 	}
-	j.contact.Arrived(time.Now()) // CPUs are reserved from now on, so that silence counts before the first heartbeat
+	j.contact.Arrived(time.Now()) // CPUs are reserved, so silence counts before the first heartbeat
 	waiting, stop := ctx, func() {}
 	if j.o.ForwardSignals {
 		waiting, stop = signal.NotifyContext(ctx, stopSignals()...)
@@ -51,16 +53,19 @@ func (j *job) awaitStart(ctx context.Context, b *bus.Bus, advice *schemas.Advice
 	return advice, err
 }
 
-// errReservationOver is the error of an admission that was read too late. The CPUs may have been given to
-// another job.
-var errReservationOver = errors.New("it was cut off when it was admitted, and its CPUs are not reserved any more")
+// errReservationOver is the error of an admission that was read too late. The CPUs may have been given
+// to another job.
+var errReservationOver = errors.New(
+	"it was cut off when it was admitted, and its CPUs are not reserved any more")
 
-// confirmInterval is the time until the advisor is asked again whether the CPUs of a job are reserved.
+// confirmInterval is the time until the advisor is asked again whether CPUs are reserved.
 const confirmInterval = time.Second
 
-// awaitAdmission waits in the queue, and returns the advice of the admission. It sends heartbeats, because
-// a silent job is cancelled.
-func (j *job) awaitAdmission(ctx context.Context, b *bus.Bus, queued *schemas.Advice) (*schemas.Advice, error) {
+// awaitAdmission waits in the queue, and returns the advice of the admission. It sends heartbeats,
+// because a silent job is cancelled.
+func (j *job) awaitAdmission(
+	ctx context.Context, b *bus.Bus, queued *schemas.Advice,
+) (*schemas.Advice, error) {
 	j.screen.message("job %s is queued at position %d", queued.JobID, queued.Admission.Position)
 	following, stop := context.WithCancel(ctx)
 	defer stop()
@@ -100,9 +105,9 @@ func (j *job) awaitAdmission(ctx context.Context, b *bus.Bus, queued *schemas.Ad
 // minReserved is for how long the CPUs of a job must still be reserved, so that it starts in that time.
 const minReserved = maxLoanWait + 10*time.Second
 
-// checkReservation asks whether the CPUs of the admitted job are still reserved. It measures time by the
-// clock of the advisor. It returns an error if they are not. isKnown is false if the advisor does not answer, or has
-// not read the admission yet.
+// checkReservation asks whether the CPUs of the admitted job are still reserved, by the clock of the
+// advisor, and returns an error if they are not. isKnown is false if the advisor does not answer, or
+// has not read the admission yet.
 func (j *job) checkReservation(ctx context.Context, b *bus.Bus) (isKnown bool, err error) {
 	asked := time.Now()
 	status, err := j.statusOf(ctx, b, j.result.JobID)
@@ -122,7 +127,8 @@ func (j *job) checkReservation(ctx context.Context, b *bus.Bus) (isKnown bool, e
 
 // stopSignals are those of forwardedSignals that ask a program to end.
 func stopSignals() []os.Signal {
-	return slices.DeleteFunc(slices.Clone(forwardedSignals), func(s os.Signal) bool { return !isTermination(s) })
+	isOther := func(s os.Signal) bool { return !isTermination(s) }
+	return slices.DeleteFunc(slices.Clone(forwardedSignals), isOther)
 }
 
 // cancelUnstarted cancels a job that waits, so that no capacity is reserved for it, and returns an
