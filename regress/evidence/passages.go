@@ -226,8 +226,9 @@ func combined(own passageEstimate, others []passageEstimate) (location, variance
 // course are the passages of a batch size on a node type, at the accuracies that its runs or those of its
 // neighbours had.
 type course struct {
-	levels   []float64 // rising, at most maxLevels
-	passages []Passage
+	levels    []float64 // rising, at most maxLevels
+	passages  []Passage
+	estimates []passageEstimate // of a measured batch size
 }
 
 type courseKey struct {
@@ -274,7 +275,14 @@ func (p *accuracyPredictor) newCourse(batch int, node string) *course {
 	c := &course{levels: levelsOf(runs)}
 	latest := math.Inf(-1)
 	for _, level := range c.levels {
-		a := p.passageAt(batch, node, level)
+		var a Passage
+		if isMeasured {
+			e := p.batches[i].estimate(node, level)
+			c.estimates = append(c.estimates, e)
+			a = e.passage()
+		} else {
+			a = p.between(i, batch, node, level)
+		}
 		if a.Known() { // a robust location may fall although no run is earlier
 			latest = max(latest, a.Location)
 			a.Location = latest
@@ -299,12 +307,18 @@ func levelsOf(runs []*Records) (levels []float64) {
 	return levels
 }
 
-func (p *accuracyPredictor) passageAt(batch int, node string, target float64) Passage {
-	i, isMeasured := p.find(batch)
-	if !isMeasured {
-		return p.between(i, batch, node, target)
+// estimate returns the passage of a measured batch size.
+func (p *accuracyPredictor) estimate(i int, node string, target float64) (e passageEstimate) {
+	c := p.course(p.batches[i].size, node)
+	k := sort.SearchFloat64s(c.levels, target-tolerance)
+	if k == len(c.levels) {
+		return e
 	}
-	e := p.batches[i].estimate(node, target)
+	return c.estimates[k]
+}
+
+// passage returns the passage of a measured batch size.
+func (e *passageEstimate) passage() Passage {
 	if e.reached == 0 {
 		return Passage{Support: Measured}
 	}
@@ -326,7 +340,7 @@ func (p *accuracyPredictor) between(above, batch int, node string, target float6
 	below := above - 1
 	nearest := func(i *int, step int) (e passageEstimate) {
 		for ; *i >= 0 && *i < len(p.batches) && e.reached == 0; *i += step {
-			e = p.batches[*i].estimate(node, target)
+			e = p.estimate(*i, node, target)
 		}
 		*i -= step
 		return e
