@@ -60,6 +60,7 @@ var importGraph = map[string][]string{
 	"tune/halving":        {},
 	"receipt":             {"bus", "schemas"},
 	"report":              {"bus", "report/shorten", "schemas"},
+	"report/columns":      {},
 	"report/shorten":      {},
 	"report/study":        {"report/shorten", "regress/anova", "regress/baseline", "regress/evidence", "regress/table"},
 	"replay": {
@@ -97,8 +98,9 @@ var importGraph = map[string][]string{
 	"services/courier": {
 		"services", "services/certs", "services/local", "schemas", "bus", "bus/server", "spool",
 		"runner", "runner/mlflow", "runner/output", "collector", "importer", "store", "store/engine",
-		"store/engine/host", "trainer", "advisor", "advisor/shares", "gateway", "regress/table", "report",
-		"explore", "receipt", "report/study", "replay", "simulate", "demo",
+		"store/engine/host", "trainer", "advisor", "advisor/shares", "gateway", "regress/table",
+		"report", "report/columns", "report/study",
+		"explore", "receipt", "replay", "simulate", "demo",
 		"policy", "simulate/elastic", "simulate/figures",
 		"tune", "workloads/digits",
 	},
@@ -110,7 +112,7 @@ var testOnly = []string{
 	"store/storetest", "store/storetest/cluster", "bus/server",
 	"store/engine", "store/engine/host", "gateway/browsertest", "policy/cost", "policy/deadline",
 	"policy/elasticflow", "policy/fit", "policy/speed/speedtest",
-	"policy/quality", "policy/speed", "runner", "runner/usage",
+	"policy/quality", "policy/speed", "report/columns", "runner", "runner/usage",
 }
 
 // modules maps each third-party module to the packages that may import it.

@@ -13,8 +13,8 @@ import (
 	"math/rand/v2"
 )
 
-// Run measures the batch sizes on an idle machine, runs three jobs with SLOs, and prints its result.
-func Run(ctx context.Context, o Options) error {
+// Run measures the batch sizes on an idle machine, and runs three jobs with SLOs.
+func Run(ctx context.Context, o Options) (*Result, error) {
 	d := &demo{
 		o:      o,
 		printf: Messages(o.Stderr),
@@ -23,17 +23,13 @@ func Run(ctx context.Context, o Options) error {
 	d.printf("Courier is running: web page %s, NATS %s", o.WebPage, o.NATSURL)
 	times, err := d.measure(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	typical, noise := times.typical(), times.noise()
 	d.printTypical(typical, noise)
 
 	if err := d.fit(ctx); err != nil {
-		return err
+		return nil, err
 	}
-	r, err := d.runSLOJobs(ctx, typical, noise)
-	if err != nil {
-		return err
-	}
-	return d.printSLOJobs(r)
+	return d.runSLOJobs(ctx, typical, noise)
 }

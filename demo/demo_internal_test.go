@@ -32,9 +32,9 @@ func TestFastMiddleSlow(t *testing.T) {
 	}
 }
 
-func TestSLOResult_ScoreCountsAccuracyOfJobsThatMetTheirSLO(t *testing.T) {
+func TestResult_ScoreCountsAccuracyOfJobsThatMetTheirSLO(t *testing.T) {
 	high, low := 0.9, 0.6
-	r := sloResult{Jobs: []sloJob{
+	r := Result{Jobs: []sloJob{
 		{Decision: schemas.MeetsSLO, Met: true, MeasuredAccuracy: &high, RandomAccuracy: &high},
 		{
 			Decision:         schemas.MeetsSLO,

@@ -1,7 +1,6 @@
 package demo
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -19,8 +18,6 @@ type Options struct {
 	SQLMissing func() string // why the cluster has no SQL; empty if it has
 
 	Seed   uint64    // of the order of runs and the random batch sizes
-	JSON   bool      // print the result as JSON
-	Stdout io.Writer // receives the result
 	Stderr io.Writer // receives messages and the progress bar
 }
 
@@ -42,17 +39,4 @@ type demo struct {
 	printf func(format string, args ...any) // prints a message
 	random *rand.Rand
 	copies int // distorted copies of each image in an epoch
-}
-
-func (d *demo) printJSON(v any) error {
-	e := json.NewEncoder(d.o.Stdout)
-	e.SetIndent("", "  ")
-	return e.Encode(v)
-}
-
-func yesOrNo(b bool) string {
-	if b {
-		return "yes"
-	}
-	return "no"
 }

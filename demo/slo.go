@@ -4,10 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"math"
 	"slices"
-	"strings"
-	"text/tabwriter"
 	"time"
 
 	"courier/report"
@@ -43,8 +42,8 @@ type sloJob struct {
 	RandomMet             bool             `json:"random_met"`
 }
 
-// sloResult is the JSON output of courier demo.
-type sloResult struct {
+// Result is what the demo shows.
+type Result struct {
 	Jobs       []sloJob `json:"jobs"`
 	NoiseRatio float64  `json:"noise_ratio"` // standard deviation of log(time) of equal jobs
 	Promised   int      `json:"promised"`
@@ -59,8 +58,8 @@ type sloResult struct {
 // fastest, a middle one, and the slowest.
 func (d *demo) runSLOJobs(
 	ctx context.Context, typical []typicalTime, noise float64,
-) (sloResult, error) {
-	result := sloResult{NoiseRatio: noise, Skipped: []string{}}
+) (*Result, error) {
+	result := &Result{NoiseRatio: noise, Skipped: []string{}}
 	margin := min(max(minMargin, noiseMargin*noise), maxMargin)
 	d.printf("")
 	d.printf("3. Advise: three jobs run with the advised batch size, and again with a random one")
@@ -69,7 +68,7 @@ func (d *demo) runSLOJobs(
 	for _, t := range fastMiddleSlow(typical) {
 		job, err := d.runSLOJob(ctx, t.seconds*math.Exp(margin), noise)
 		if err != nil {
-			return result, fmt.Errorf("job with an SLO: %w", err)
+			return nil, fmt.Errorf("job with an SLO: %w", err)
 		}
 		result.Jobs = append(result.Jobs, job)
 	}
@@ -93,7 +92,7 @@ func fastMiddleSlow(typical []typicalTime) []typicalTime {
 }
 
 // score counts promises and computes the values.
-func (r *sloResult) score() {
+func (r *Result) score() {
 	for i := range r.Jobs {
 		j := &r.Jobs[i]
 		if j.Decision == schemas.MeetsSLO {
@@ -173,13 +172,11 @@ func unpromised(a *schemas.Alternative, confidence, noise float64) string {
 		" increases that", text, 100*noise)
 }
 
+func outcome(met bool) string { return map[bool]string{true: "met", false: "missed"}[met] }
+
 // outcomeText describes whether a job met its SLO, and its accuracy.
 func outcomeText(met bool, accuracy *float64) string {
-	text := "missed"
-	if met {
-		text = "met"
-	}
-	return text + " with accuracy " + report.Optional(accuracy, "%.3f")
+	return outcome(met) + " with accuracy " + report.Optional(accuracy, "%.3f")
 }
 
 // otherBatchSize returns a random one of the other batch sizes.
@@ -190,46 +187,29 @@ func (d *demo) otherBatchSize(batch int) int {
 	return others[d.random.IntN(len(others))]
 }
 
-func (d *demo) printSLOJobs(result sloResult) error {
-	if d.o.JSON {
-		return d.printJSON(result)
+// WriteText writes the jobs as a table, and what became of the promises.
+func (r *Result) WriteText(out io.Writer) error {
+	fmt.Fprintln(out, "\nSLO\tbatch size\tdecision\tpredicted\tmeasured\tresult\taccuracy")
+	for _, j := range r.Jobs {
+		fmt.Fprintf(out, "%s\t%d\t%s\t%s\t%s\t%s\t%s\n", schemas.FormatSeconds(j.SLOSeconds), j.BatchSize,
+			j.Decision, report.OptionalSeconds(j.PredictedSeconds), schemas.FormatSeconds(j.MeasuredSeconds),
+			outcome(j.Met), report.Optional(j.MeasuredAccuracy, "%.3f"))
+		fmt.Fprintf(out, "\t%d\tat random\t\t%s\t%s\t%s\n", j.RandomBatchSize,
+			schemas.FormatSeconds(j.RandomMeasuredSeconds), outcome(j.RandomMet),
+			report.Optional(j.RandomAccuracy, "%.3f"))
 	}
-	t := tabwriter.NewWriter(d.o.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "\n\t\tadvised\t\t\t\t\t\trandom\t\t\t\t")
-	fmt.Fprintln(t, "SLO\tdecision\tbatch size\tpredicted\tmeasured\tmet\taccuracy\t"+
-		"\tbatch size\tmeasured\tmet\taccuracy\t")
-	for _, j := range result.Jobs {
-		row := []string{
-			schemas.FormatSeconds(j.SLOSeconds),
-			string(j.Decision),
-			fmt.Sprint(j.BatchSize),
-			report.OptionalSeconds(j.PredictedSeconds),
-			schemas.FormatSeconds(j.MeasuredSeconds),
-			yesOrNo(j.Met),
-			report.Optional(j.MeasuredAccuracy, "%.3f"),
-			"",
-			fmt.Sprint(j.RandomBatchSize),
-			schemas.FormatSeconds(j.RandomMeasuredSeconds),
-			yesOrNo(j.RandomMet),
-			report.Optional(j.RandomAccuracy, "%.3f"),
-		}
-		fmt.Fprintln(t, strings.Join(row, "\t")+"\t")
-	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	fmt.Fprintf(d.o.Stdout, "\nCourier promised to meet %d of %d SLOs and kept %d promises.\n",
-		result.Promised, len(result.Jobs), result.Kept)
-	for _, j := range result.Jobs {
+	fmt.Fprintf(out, "\nCourier promised to meet %d of %d SLOs and kept %d promises.\n",
+		r.Promised, len(r.Jobs), r.Kept)
+	for _, j := range r.Jobs {
 		if j.Unpromised != "" {
-			fmt.Fprintf(d.o.Stdout, "Not promised: SLO %s, because %s.\n",
+			fmt.Fprintf(out, "Not promised: SLO %s, because %s.\n",
 				schemas.FormatSeconds(j.SLOSeconds), j.Unpromised)
 		}
 	}
-	fmt.Fprintf(d.o.Stdout, "Mean accuracy, 0 for a job that missed its SLO:"+
-		" %.3f as advised, %.3f at random.\n", result.Value, result.RandomValue)
-	for _, s := range result.Skipped {
-		fmt.Fprintln(d.o.Stdout, "skipped:", s)
+	fmt.Fprintf(out, "Mean accuracy, 0 for a job that missed its SLO:"+
+		" %.3f as advised, %.3f at random.\n", r.Value, r.RandomValue)
+	for _, s := range r.Skipped {
+		fmt.Fprintln(out, "skipped:", s)
 	}
 	return nil
 }

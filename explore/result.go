@@ -5,7 +5,6 @@ import (
 	"io"
 	"slices"
 	"strconv"
-	"text/tabwriter"
 	"time"
 
 	"courier/schemas"
@@ -108,25 +107,24 @@ func (r *Findings) WriteText(w io.Writer) error {
 		fmt.Fprintf(w, "%s failed and left out: the same command runs them again\n",
 			schemas.FormatCount(uint64(r.Failed), "combination"))
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "\nbatch\tcpus\tjobs\truns\ttime\tbound\taccuracy\tevidence\t")
+	fmt.Fprintln(w, "\nbatch\tcpus\tjobs\truns\ttime\tbound\taccuracy\tevidence\t")
 	for i := range r.Cells {
 		c := &r.Cells[i]
-		fmt.Fprintf(t, "%d\t%d\t%d\t%d\t%s\t%s\t%s\t%s\t\n", c.BatchSize, c.CPUs, c.Jobs, c.Runs,
+		fmt.Fprintf(w, "%d\t%d\t%d\t%d\t%s\t%s\t%s\t%s\t\n", c.BatchSize, c.CPUs, c.Jobs, c.Runs,
 			seconds(c.Seconds), seconds(c.BoundSeconds), ratio(c.Accuracy), c.Support)
 	}
 	if len(r.Advice) > 0 {
-		fmt.Fprintln(t, "\nSLO\tjobs\tbatch\tcpus\ttime\tbound\taccuracy\tprobability\tpromise\t")
+		fmt.Fprintln(w, "\nSLO\tjobs\tbatch\tcpus\ttime\tbound\taccuracy\tprobability\tpromise\t")
 	}
 	for i := range r.Advice {
 		a := &r.Advice[i]
 		promise := map[bool]string{true: "yes", false: "no"}[a.IsPromised]
-		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t\n",
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t\n",
 			time.Duration(a.SLOSeconds*float64(time.Second)), a.Jobs, a.Chosen.BatchSize,
 			a.Chosen.CPUs, seconds(a.Chosen.Seconds), seconds(a.Chosen.BoundSeconds),
 			ratio(a.Chosen.Accuracy), schemas.FormatProbability(a.Probability), promise)
 	}
-	return t.Flush()
+	return nil
 }
 
 // known formats a number; "-" if it is unknown.

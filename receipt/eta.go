@@ -3,7 +3,6 @@ package receipt
 import (
 	"context"
 	"fmt"
-	"io"
 	"time"
 
 	"courier/bus"
@@ -77,24 +76,17 @@ func (e *ETA) addAdvice(a *schemas.Advice, s *schemas.JobStatus) {
 	e.LatestAt = after(a.At, running.UpperBoundSeconds)
 }
 
-// WriteText writes the prediction in a sentence, with the time left at an instant.
-func (e *ETA) WriteText(w io.Writer, s *schemas.JobStatus, now time.Time) error {
-	text := "its end is not known yet"
-	if e.EndsAt != nil {
-		text = fmt.Sprintf("it ends about %s (in %s)", clock(*e.EndsAt), left(*e.EndsAt, now))
+// Text describes the prediction, with the time left at an instant.
+func (e *ETA) Text(now time.Time) string {
+	if e.EndsAt == nil {
+		return "not known yet"
 	}
-	if e.EndsAt != nil && e.LatestAt != nil {
+	text := fmt.Sprintf("about %s (in %s)", clock(*e.EndsAt), left(*e.EndsAt, now))
+	if e.LatestAt != nil {
 		text += fmt.Sprintf(", before %s (in %s) with probability %g",
 			clock(*e.LatestAt), left(*e.LatestAt, now), e.Confidence)
 	}
-	if s.DeadlineAt != nil {
-		text += "; deadline " + clock(*s.DeadlineAt)
-		if s.Probability != nil {
-			text += ", met with probability " + schemas.FormatProbability(*s.Probability)
-		}
-	}
-	_, err := fmt.Fprintln(w, text)
-	return err
+	return text
 }
 
 func clock(t time.Time) string { return t.UTC().Format("15:04:05Z") }

@@ -142,7 +142,7 @@ func (l *Loss) text() string {
 // WriteText writes the receipt as lines of names and values.
 func (r *JobReceipt) WriteText(w io.Writer) error {
 	for _, l := range r.Lines() {
-		if _, err := fmt.Fprintf(w, "%-9s  %s\n", l.Name, l.Text); err != nil {
+		if _, err := fmt.Fprintf(w, "%s\t%s\n", l.Name, l.Text); err != nil {
 			return err
 		}
 	}

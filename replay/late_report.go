@@ -3,7 +3,6 @@ package replay
 import (
 	"fmt"
 	"io"
-	"text/tabwriter"
 	"time"
 
 	"courier/schemas"
@@ -105,7 +104,6 @@ func (r *LateJobs) judge(j *jobCourse, a, referee *schemas.Advice, loss *mean) {
 func (r *LateJobs) WriteText(out io.Writer) error {
 	fmt.Fprintf(out, "%s to %s: %d jobs with a time limit or an SLO, %d of them late\n\n",
 		r.From.UTC().Format(time.DateOnly), r.Until.UTC().Format(time.DateOnly), r.Jobs, r.Late)
-	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	for _, line := range []struct {
 		n    int
 		text string
@@ -117,10 +115,7 @@ func (r *LateJobs) WriteText(out io.Writer) error {
 		{r.Unjudged, "promised, but the outcome cannot be predicted"},
 		{r.MadeLate, "in time, but late with the batch size that Courier promises"},
 	} {
-		fmt.Fprintf(t, "%d\t  %s\n", line.n, line.text)
-	}
-	if err := t.Flush(); err != nil {
-		return err
+		fmt.Fprintf(out, "%d\t%s\n", line.n, line.text)
 	}
 	if r.AccuracyLoss != nil {
 		fmt.Fprintf(out, "\nThe jobs that would have been in time lose %.4f accuracy (predicted mean).\n",
@@ -130,8 +125,7 @@ func (r *LateJobs) WriteText(out io.Writer) error {
 		return nil
 	}
 	fmt.Fprintln(out)
-	t = tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "late job\tmodel\tallowed\tbatch\tadvised\tpredicted\t")
+	fmt.Fprintln(out, "late job\tmodel\tallowed\tbatch\tadvised\tpredicted\t")
 	for i := range r.Rows {
 		j := &r.Rows[i]
 		advised, predicted := "-", "-"
@@ -141,8 +135,8 @@ func (r *LateJobs) WriteText(out io.Writer) error {
 				predicted = schemas.FormatSeconds(*j.PredictedSeconds)
 			}
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", j.JobID, j.Model,
+		fmt.Fprintf(out, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", j.JobID, j.Model,
 			schemas.FormatSeconds(j.AllowedSeconds), j.BatchSize, advised, predicted, j.Verdict)
 	}
-	return t.Flush()
+	return nil
 }

@@ -105,8 +105,8 @@ func TestLateJobs_TellsWhatWouldHaveBeenInTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"4 jobs with a time limit or an SLO, 2 of them late", "1  would have been in time with the batch size",
-		"late      mlp    60 s     10     20       50.",
+		"4 jobs with a time limit or an SLO, 2 of them late", "1\twould have been in time with the batch size",
+		"late\tmlp\t60 s\t10\t20\t50.",
 	} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("the text lacks %q:\n%s", want, &text)

@@ -16,7 +16,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"text/tabwriter"
 	"time"
 
 	"courier/advisor/cluster"
@@ -251,8 +250,7 @@ func (v *Verification) WriteText(out io.Writer) error {
 		fmt.Fprintf(out, "; the log begins with event %d of the jobs, earlier events were dropped",
 			v.FirstOfJobs)
 	}
-	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "\n\nreplayed\tequal\tdifferent\tunrepeatable\t")
+	fmt.Fprintln(out, "\n\nreplayed\tequal\tdifferent\tunrepeatable\t")
 	for _, line := range []struct {
 		name string
 		VerifyCounts
@@ -262,11 +260,8 @@ func (v *Verification) WriteText(out io.Writer) error {
 		{"warnings", v.Warnings},
 		{"all", v.Total()},
 	} {
-		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t\n", line.name, line.Equal, line.Different,
+		fmt.Fprintf(out, "%s\t%d\t%d\t%d\t\n", line.name, line.Equal, line.Different,
 			line.Unrepeatable)
-	}
-	if err := t.Flush(); err != nil {
-		return err
 	}
 	for _, u := range v.Unrepeatable {
 		fmt.Fprintf(out, "unrepeatable: %d because %s\n", u.Events, u.Reason)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"courier/schemas"
@@ -37,10 +36,10 @@ func Optional(v *float64, format string) string {
 // printForeign prints the load of processes that Courier does not know, if it is known and not 0.
 func printForeign(out io.Writer, l *schemas.Load) {
 	if cpu := l.ForeignCPURatio; cpu.Value > 0 {
-		fmt.Fprintf(out, "          other processes use %.0f %% of the processors\n", 100*cpu.Value)
+		fmt.Fprintf(out, "\tother processes use %.0f %% of the processors\n", 100*cpu.Value)
 	}
 	if r := l.ForeignIOWaitRatio; r.Value > 0 {
-		fmt.Fprintf(out, "          %.0f %% of them wait for storage of other processes\n",
+		fmt.Fprintf(out, "\t%.0f %% of them wait for storage of other processes\n",
 			100*r.Value)
 	}
 }
@@ -56,24 +55,20 @@ func concurrentText(jobs float64) string {
 // Advice writes an advice with its alternatives.
 func Advice(out io.Writer, a *schemas.Advice) error {
 	if a.JobID != "" {
-		fmt.Fprintf(out, "job       %s\n", a.JobID)
+		fmt.Fprintf(out, "job\t%s\n", a.JobID)
 	}
-	fmt.Fprintf(out, "decision  %s\nadvice    %s\n", a.Decision, a.Message)
+	fmt.Fprintf(out, "decision\t%s\nadvice\t%s\n", a.Decision, a.Message)
 	if len(a.Nodes) > 0 {
-		fmt.Fprintf(out, "nodes     %s, %s\n", strings.Join(a.Nodes, ", "),
+		fmt.Fprintf(out, "nodes\t%s, %s\n", strings.Join(a.Nodes, ", "),
 			concurrentText(a.Load.ConcurrentJobs))
 		printForeign(out, &a.Load)
 	}
-	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "\nbatch\tcpus\tepochs\ttime\tbound\taccuracy\tprobability\t")
+	fmt.Fprintln(out, "\nbatch\tcpus\tepochs\ttime\tbound\taccuracy\tprobability\t")
 	for i := range a.Alternatives {
 		x := &a.Alternatives[i]
-		fmt.Fprintf(t, "%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\n", schemas.OptionalBatchSize(x.BatchSize), x.CPUs, x.Epochs,
+		fmt.Fprintf(out, "%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\n", schemas.OptionalBatchSize(x.BatchSize), x.CPUs, x.Epochs,
 			OptionalSeconds(x.PredictedSeconds), OptionalSeconds(x.UpperBoundSeconds),
 			Optional(x.PredictedAccuracy, "%.4f"), chance(x.Probability), x.Reason)
-	}
-	if err := t.Flush(); err != nil {
-		return err
 	}
 	printEffects(out, a)
 	return nil
@@ -83,7 +78,7 @@ func Advice(out io.Writer, a *schemas.Advice) error {
 func printEffects(out io.Writer, a *schemas.Advice) {
 	for i := range a.Effects {
 		e := &a.Effects[i]
-		fmt.Fprintf(out, "\neffect    %s: remaining time %s becomes %s", e.JobID,
+		fmt.Fprintf(out, "\neffect\t%s: remaining time %s becomes %s", e.JobID,
 			schemas.FormatSeconds(e.BeforeSeconds), schemas.FormatSeconds(e.AfterSeconds))
 		if e.BreaksSLO {
 			fmt.Fprintf(out, ", and the probability of meeting its SLO is %s instead of %s",
@@ -97,86 +92,8 @@ func printEffects(out io.Writer, a *schemas.Advice) {
 		if i == 0 {
 			fmt.Fprintln(out)
 		}
-		fmt.Fprintf(out, "or        %s\n", c.Text())
+		fmt.Fprintf(out, "or\t%s\n", c.Text())
 	}
-}
-
-// Job writes the row of a job, and a line for each further fact about it.
-func Job(out io.Writer, s *schemas.JobStatus) error {
-	if err := jobTable(out, []schemas.JobStatus{*s}); err != nil {
-		return err
-	}
-	slo := ""
-	if s.SLOSeconds > 0 {
-		slo = schemas.FormatSeconds(s.SLOSeconds)
-	}
-	for _, l := range []struct{ name, text string }{
-		{"user", s.User}, {"nodes", strings.Join(s.Nodes, ", ")}, {"SLO", slo}, {"reason", s.Reason},
-		{"proposal", s.Proposal}, {"bottleneck", string(s.Bottleneck)}, {"not learned", s.NotLearned},
-	} {
-		if l.text == "" {
-			continue
-		}
-		if _, err := fmt.Fprintf(out, "%s: %s\n", l.name, l.text); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// verdict describes whether a job met its SLO, or with which probability it will.
-func verdict(j *schemas.JobStatus) string {
-	switch {
-	case j.Incomplete:
-		return "incomplete"
-	case j.MetSLO != nil:
-		return map[bool]string{true: "met", false: "missed"}[*j.MetSLO]
-	case j.Probability == nil || j.EndedAt != nil:
-		return "-"
-	case j.AtRisk:
-		return "at risk: " + schemas.FormatProbability(*j.Probability)
-	}
-	return schemas.FormatProbability(*j.Probability)
-}
-
-// Jobs writes a table of jobs.
-func Jobs(out io.Writer, l *schemas.JobList) error {
-	if err := jobTable(out, l.Jobs); err != nil {
-		return err
-	}
-	for i := range l.Jobs {
-		j := &l.Jobs[i]
-		if j.Proposal != "" {
-			fmt.Fprintf(out, "%s: %s\n", j.JobID, j.Proposal)
-		}
-		if j.NotLearned != "" {
-			fmt.Fprintf(out, "%s is not learned from: %s\n", j.JobID, j.NotLearned)
-		}
-	}
-	if l.Next != "" {
-		fmt.Fprintf(out, "more: courier jobs --after %s\n", l.Next)
-	}
-	return nil
-}
-
-func jobTable(out io.Writer, jobs []schemas.JobStatus) error {
-	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "job\tstate\tmodel\tbatch\tcpus\tepochs\taccuracy\tdeadline\tpredicted end\tSLO")
-	for i := range jobs {
-		j := &jobs[i]
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%d/%d\t%s\t%s\t%s\t%s\n", j.JobID, j.State,
-			trainedName(j.Model, j.Dataset), schemas.OptionalBatchSize(j.BatchSize), j.CPUs, j.EpochsDone, j.Epochs,
-			Optional(j.Accuracy, "%.4f"), clock(j.DeadlineAt), clock(j.PredictedEndAt), verdict(j))
-	}
-	return t.Flush()
-}
-
-// trainedName returns the name of a model with its dataset, if it has one.
-func trainedName(model, dataset string) string {
-	if dataset == "" {
-		return model
-	}
-	return schemas.ModelLevel(model, dataset)
 }
 
 func clock(t *time.Time) string {

@@ -3,38 +3,47 @@ package report
 import (
 	"fmt"
 	"io"
-	"text/tabwriter"
 
 	"courier/schemas"
 )
 
-// ExplainAdvice writes an advice, and the evidence for the figures of each alternative.
-func ExplainAdvice(out io.Writer, a *schemas.Advice) error {
+// Explain writes an advice, and the evidence for the figures of the chosen alternative, or of all, that
+// one first.
+func Explain(out io.Writer, a *schemas.Advice, all bool) error {
 	if err := Advice(out, a); err != nil {
 		return err
 	}
+	var others []*schemas.Alternative
 	for i := range a.Alternatives {
-		fmt.Fprintln(out)
-		if err := explainAlternative(out, a, &a.Alternatives[i]); err != nil {
-			return err
+		if alt := &a.Alternatives[i]; a.IsChosen(alt) {
+			explainAlternative(out, a, alt)
+		} else {
+			others = append(others, alt)
 		}
+	}
+	if !all && len(others) > 0 {
+		fmt.Fprintf(out, "\n--all explains %s more\n",
+			schemas.FormatCount(uint64(len(others)), "alternative"))
+		return nil
+	}
+	for _, alt := range others {
+		explainAlternative(out, a, alt)
 	}
 	return nil
 }
 
-func explainAlternative(out io.Writer, a *schemas.Advice, alt *schemas.Alternative) error {
-	fmt.Fprintf(out, "batch size %d on %s, %s\n", alt.BatchSize, schemas.FormatCPUs(alt.CPUs),
+func explainAlternative(out io.Writer, a *schemas.Advice, alt *schemas.Alternative) {
+	fmt.Fprintf(out, "\n%s on %s, %s\n", schemas.FormatBatchSize(alt.BatchSize), schemas.FormatCPUs(alt.CPUs),
 		schemas.FormatCount(uint64(alt.Epochs), "epoch"))
-	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	line := func(name, text string) {
 		if text != "" {
-			fmt.Fprintf(t, "  %s\t%s\n", name, text)
+			fmt.Fprintf(out, "  %s\t%s\n", name, text)
 		}
 	}
 	e := alt.Evidence
 	if e == nil {
 		line("time", "the regressor has no evidence")
-		return t.Flush()
+		return
 	}
 	if e.Time != nil {
 		line("time", timeText(alt, e.Time, a))
@@ -43,7 +52,6 @@ func explainAlternative(out io.Writer, a *schemas.Advice, alt *schemas.Alternati
 	line("start-up", startupText(alt, e))
 	line("accuracy", accuracyText(alt, e.Accuracy, a))
 	line("target", targetText(alt))
-	return t.Flush()
 }
 
 func timeText(alt *schemas.Alternative, e *schemas.TimeEvidence, a *schemas.Advice) string {

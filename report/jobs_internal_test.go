@@ -27,17 +27,25 @@ func TestJobs_SayWhatIsToBeDone(t *testing.T) {
 		{
 			"jobs", func(out *strings.Builder) error { return Jobs(out, &schemas.JobList{Jobs: jobs, Next: "b"}) },
 			[]string{
-				"at risk: under 0.001\n", "missed\n", "b is not learned from: no epoch was recognized\n",
+				"a\trunning\tat risk: under 0.001\t", "b\tfailed\tmissed\t",
+				"b is not learned from: no epoch was recognized\n",
 				"more: courier jobs --after b\n",
 			},
 		},
 		{
-			"job a", func(out *strings.Builder) error { return Job(out, &jobs[0]) },
-			[]string{"user: ada\nnodes: n1\nSLO: 60 s\nproposal: batch size 64: 5 epochs in 20 s\n"},
+			"job a", func(out *strings.Builder) error { return Job(out, &jobs[0], "in 5s") },
+			[]string{
+				"job\ta, running: 0 of 9 epochs\nmodel\tm\nuser\tada\nnodes\tn1\n" +
+					"SLO\t60 s, met with probability under 0.001: at risk\nends\tin 5s\n" +
+					"next\tbatch size 64: 5 epochs in 20 s\n",
+			},
 		},
 		{
-			"job b", func(out *strings.Builder) error { return Job(out, &jobs[1]) },
-			[]string{"reason: exit status 7\nnot learned: no epoch was recognized\n"},
+			"job b", func(out *strings.Builder) error { return Job(out, &jobs[1], "") },
+			[]string{
+				"reason\texit status 7\n",
+				"not learned\tno epoch was recognized\nnext\tcourier receipt b summarizes it\n",
+			},
 		},
 	} {
 		var out strings.Builder

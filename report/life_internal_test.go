@@ -190,7 +190,7 @@ func TestRegressors_ShowCorrections(t *testing.T) {
 	}
 	for got, want := range map[string]string{
 		list.String(): "epoch_time is corrected: net takes 1.50 times as long.",
-		one.String():  "corrected  net takes 1.50 times as long",
+		one.String():  "corrected\tnet takes 1.50 times as long",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is missing in:\n%s", want, got)

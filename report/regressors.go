@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"courier/report/shorten"
@@ -19,9 +18,8 @@ type RegressorHistory struct {
 
 // WriteText writes the figures of a regressor, its state and its history.
 func (v *RegressorHistory) WriteText(out io.Writer) error {
-	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	line := func(name, format string, values ...any) {
-		fmt.Fprintf(t, "%s\t%s\n", name, fmt.Sprintf(format, values...))
+		fmt.Fprintf(out, "%s\t%s\n", name, fmt.Sprintf(format, values...))
 	}
 	line("regressor", "%s of %s", v.ModelDigest, v.Target)
 	line("state", "%s", stateText(&v.RegressorVersion))
@@ -44,10 +42,7 @@ func (v *RegressorHistory) WriteText(out io.Writer) error {
 		true:  "kept: the regressor can be promoted",
 		false: "no longer kept",
 	}[v.Kept])
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	fmt.Fprintln(out)
+	fmt.Fprintln(out, "\nat\tevent\treason")
 	for _, m := range v.Life {
 		words := m.Reason
 		switch {
@@ -56,9 +51,9 @@ func (v *RegressorHistory) WriteText(out io.Writer) error {
 		case m.DecidedBy != "":
 			words = fmt.Sprintf("%s (decided by %s)", m.Reason, m.DecidedBy)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\n", second(m.At), m.Kind, words)
+		fmt.Fprintf(out, "%s\t%s\t%s\n", second(m.At), m.Kind, words)
 	}
-	return t.Flush()
+	return nil
 }
 
 func stateText(v *schemas.RegressorVersion) string {
@@ -86,8 +81,7 @@ func Regressors(out io.Writer, l *schemas.RegressorList) error {
 				" train.")
 		return err
 	}
-	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t,
+	fmt.Fprintln(out,
 		"target\tdigest\tstate\tkept\texamples\tconfigurations\theld-out"+
 			" error\ttrained\tdecided by\treason")
 	for i := range l.Regressors {
@@ -96,16 +90,13 @@ func Regressors(out io.Writer, l *schemas.RegressorList) error {
 		if by == "" {
 			by = "-"
 		}
-		fmt.Fprintf(t, "%s\t%.12s\t%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s\n", v.Target, v.ModelDigest,
+		fmt.Fprintf(out, "%s\t%.12s\t%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s\n", v.Target, v.ModelDigest,
 			v.State, map[bool]string{
 				true:  "yes",
 				false: "no",
 			}[v.Kept], v.Examples, v.Configurations,
 			strings.Replace(schemas.FormatError(v.Target, v.HeldOutError),
 				" error", "", 1), second(v.TrainedAt), by, shorten.Name(v.Reason, maxReason, false))
-	}
-	if err := t.Flush(); err != nil {
-		return err
 	}
 	for i := range l.Regressors {
 		for _, e := range l.Regressors[i].Corrections {

@@ -3,24 +3,22 @@ package report
 import (
 	"fmt"
 	"io"
-	"text/tabwriter"
 
 	"courier/schemas"
 )
 
 // Score writes SLO attainment and calibration as two tables.
 func Score(out io.Writer, s *schemas.Score) error {
-	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	line := func(kind, name, confidence string, x schemas.Tally) {
 		interval := "-"
 		if x.KeptLow != nil {
 			interval = fmt.Sprintf("%.3f-%.3f", *x.KeptLow, *x.KeptHigh)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%s\t%s\t%d\t%d\t%d\t\n",
+		fmt.Fprintf(out, "%s\t%s\t%s\t%d\t%d\t%s\t%s\t%d\t%d\t%d\t\n",
 			kind, name, confidence, x.Jobs, x.Kept, Optional(x.KeptRatio, "%.3f"), interval,
 			x.Incomplete, x.Cancelled, x.Lost)
 	}
-	fmt.Fprintln(t, "promises of\tname\tconfidence\tjobs\tmet SLO\tattainment\tinterval\t"+
+	fmt.Fprintln(out, "promises of\tname\tconfidence\tjobs\tmet SLO\tattainment\tinterval\t"+
 		"incomplete\tcancelled\tlost\t")
 	line("all", "", "", s.Promises.Tally)
 	for _, g := range []struct {
@@ -41,21 +39,15 @@ func Score(out io.Writer, s *schemas.Score) error {
 			line(g.kind, name, Optional(l.Confidence, "%.4g"), l.Tally)
 		}
 	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	fmt.Fprintln(t, "\npredicted probability\tmean\tjobs\tmet SLO\tattainment\tinterval\t")
+	fmt.Fprintln(out, "\npredicted probability\tmean\tjobs\tmet SLO\tattainment\tinterval\t")
 	for i := range s.Calibration {
 		b := &s.Calibration[i]
 		if b.Jobs == 0 {
 			continue
 		}
-		fmt.Fprintf(t, "%.2f-%.2f\t%s\t%d\t%d\t%.3f\t%.3f-%.3f\t\n", b.FromProbability,
+		fmt.Fprintf(out, "%.2f-%.2f\t%s\t%d\t%d\t%.3f\t%.3f-%.3f\t\n", b.FromProbability,
 			b.ToProbability, Optional(b.MeanProbability, "%.3f"), b.Jobs, b.Kept, *b.KeptRatio,
 			*b.KeptLow, *b.KeptHigh)
-	}
-	if err := t.Flush(); err != nil {
-		return err
 	}
 	_, err := fmt.Fprint(out, scoreLegend)
 	return err

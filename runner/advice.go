@@ -28,7 +28,7 @@ func adviceText(a *schemas.Advice) string {
 	for i := range a.Alternatives {
 		alt := &a.Alternatives[i]
 		mark := " "
-		if isChosen(a, alt) {
+		if a.IsChosen(alt) {
 			mark = "*"
 		}
 		fmt.Fprintf(table, " %s %s\t%d\t%s\t%s\t%s\t%s\t%s\n",
@@ -42,11 +42,6 @@ func adviceText(a *schemas.Advice) string {
 		fmt.Fprintf(&b, "courier: or %s\n", c.Text())
 	}
 	return b.String()
-}
-
-func isChosen(a *schemas.Advice, alt *schemas.Alternative) bool {
-	c := a.Chosen
-	return c != nil && c.BatchSize == alt.BatchSize && c.CPUs == alt.CPUs && c.Epochs == alt.Epochs
 }
 
 const unknownText = "-"

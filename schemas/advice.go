@@ -175,12 +175,17 @@ func (a *Advice) Running(batchSize, cpus uint32) *Alternative {
 	return nil
 }
 
+// IsChosen reports whether an alternative is the chosen one.
+func (a *Advice) IsChosen(alt *Alternative) bool {
+	c := a.Chosen
+	return c != nil && c.BatchSize == alt.BatchSize && c.CPUs == alt.CPUs && c.Epochs == alt.Epochs
+}
+
 // OtherChoices returns the menu without the chosen alternative, which may be unbeaten itself.
 func (a *Advice) OtherChoices() []Choice {
 	return slices.DeleteFunc(slices.Clone(a.Menu), func(c Choice) bool {
-		chosen := a.Chosen
-		return c.Kind == ChoiceUnbeaten && chosen != nil && c.BatchSize == chosen.BatchSize &&
-			c.CPUs == chosen.CPUs && c.Epochs == chosen.Epochs
+		same := &Alternative{BatchSize: c.BatchSize, CPUs: c.CPUs, Epochs: c.Epochs}
+		return c.Kind == ChoiceUnbeaten && a.IsChosen(same)
 	})
 }
 

@@ -89,10 +89,10 @@ func OneLine(text string) string {
 	}, text)
 }
 
-// Printable is OneLine for a text of several lines.
+// Printable is OneLine for a text of several lines, whose cells may be separated by tabs.
 func Printable(text string) string {
 	return strings.Map(func(c rune) rune {
-		if isControl(c) && c != '\n' {
+		if isControl(c) && c != '\n' && c != '\t' {
 			return ' '
 		}
 		return c

@@ -23,7 +23,7 @@ func TestOneLine(t *testing.T) {
 			t.Errorf("validateText(%q) = %v, want valid: %t", c.text, err, c.isValid)
 		}
 	}
-	if got, want := Printable("a\x1b\nb\u202e\n"), "a \nb \n"; got != want {
+	if got, want := Printable("a\x1b\nb\u202e\t\n"), "a \nb \t\n"; got != want {
 		t.Errorf("Printable = %q, want %q", got, want)
 	}
 }

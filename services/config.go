@@ -37,6 +37,19 @@ func IsTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
+// TerminalWidth returns the number of columns of w; 0 if it is no terminal.
+func TerminalWidth(w io.Writer) int {
+	f, ok := w.(*os.File)
+	if !ok {
+		return 0
+	}
+	columns, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0
+	}
+	return columns
+}
+
 // Port is the value of a port flag.
 type Port struct {
 	Flag    string // for messages, such as "--http-port"

@@ -3,13 +3,10 @@ package services
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
 	"courier/schemas"
-
-	"golang.org/x/term"
 )
 
 // ProgressBar shows the progress of a command: a line that changes on a terminal, and a line per
@@ -49,12 +46,8 @@ func (b *ProgressBar) Draw(done int, text string) {
 
 // truncated returns a line without the end that would wrap on a terminal.
 func truncated(line string, out io.Writer) string {
-	f, isFile := out.(*os.File)
-	if !isFile {
-		return line
-	}
-	columns, _, err := term.GetSize(int(f.Fd()))
-	if runes := []rune(line); err == nil && columns > 1 && len(runes) >= columns {
+	columns := TerminalWidth(out)
+	if runes := []rune(line); columns > 1 && len(runes) >= columns {
 		return string(runes[:columns-1])
 	}
 	return line

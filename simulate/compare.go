@@ -36,7 +36,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 )
 
 // MaxSubmissions bounds the memory of a comparison.
@@ -113,8 +112,7 @@ func Compare(ctx context.Context, w *World, o RuleComparisonOptions) (*RuleCompa
 func (c *RuleComparison) WriteText(out io.Writer) error {
 	fmt.Fprintf(out, "%d submissions, confidence %g, seed %d\n\n", c.Submissions, c.Confidence,
 		c.Seed)
-	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "rule\taccepted\trefused\texplored\tkept\tinterval\twrong refusals\tat once\t"+
+	fmt.Fprintln(out, "rule\taccepted\trefused\texplored\tkept\tinterval\twrong refusals\tat once\t"+
 		"regret\tat once\tCPU hours\twarned\tfalse\t")
 	for _, s := range c.Rules {
 		interval := "-"
@@ -136,10 +134,7 @@ func (c *RuleComparison) WriteText(out io.Writer) error {
 			optional(s.WarnedRatio, "%.3f"),
 			optional(s.FalseWarningRatio, "%.3f"),
 		}
-		fmt.Fprintln(t, strings.Join(cells, "\t")+"\t")
-	}
-	if err := t.Flush(); err != nil {
-		return err
+		fmt.Fprintln(out, strings.Join(cells, "\t")+"\t")
 	}
 	_, err := fmt.Fprint(out, comparisonLegend)
 	return err

@@ -5,7 +5,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 )
 
@@ -161,8 +160,7 @@ func (r *Report) WriteText(out io.Writer) error {
 }
 
 func (r *Report) writeNumbers(out io.Writer) error {
-	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "stream\tsequences\ttable\thours\tin the log\tin the table\tolder\t"+
+	fmt.Fprintln(out, "stream\tsequences\ttable\thours\tin the log\tin the table\tolder\t"+
 		"not compared\tdiffering")
 	for _, s := range r.Streams {
 		for _, u := range s.Tables {
@@ -173,7 +171,7 @@ func (r *Report) writeNumbers(out io.Writer) error {
 					differing++
 				}
 			}
-			fmt.Fprintf(t, "%s%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\n", s.place(), s.Stream,
+			fmt.Fprintf(out, "%s%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\n", s.place(), s.Stream,
 				sequences(s), u.Table, len(u.Hours), log, table, older, u.Expired, differing)
 		}
 		for _, u := range s.RollUps {
@@ -181,10 +179,10 @@ func (r *Report) writeNumbers(out io.Writer) error {
 			if u.Busy > 0 {
 				busy = fmt.Sprint(u.Busy)
 			}
-			fmt.Fprintf(t, "%s%s\t\t%s\t\t\t\t\t%s\t%d\n", s.place(), s.Stream, u.RollUp, busy, len(u.Hours))
+			fmt.Fprintf(out, "%s%s\t\t%s\t\t\t\t\t%s\t%d\n", s.place(), s.Stream, u.RollUp, busy, len(u.Hours))
 		}
 	}
-	return t.Flush()
+	return nil
 }
 
 // place names the shard of a cluster, before a name.

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"courier/schemas"
 )
@@ -207,32 +206,24 @@ func (r *Ranking) WriteText(out io.Writer) error {
 			schemas.FormatCount(uint64(len(r.Stages)), "stage"))
 	}
 	fmt.Fprintf(out, ": %s\n\n", r.Reason)
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "rank\ttrial\t%s\tstages\tepochs\tspent\tloss\taccuracy\tseconds\tcore-seconds\t\n",
+	fmt.Fprintf(out, "rank\ttrial\t%s\tstages\tepochs\tspent\tloss\taccuracy\tseconds\tcore-seconds\t\n",
 		strings.Join(r.parameters, "\t"))
 	for i := range r.Trials {
 		fields := r.Trials[i].fields(r.parameters, "-", func(v float64) string {
 			return strconv.FormatFloat(v, 'f', 1, 64)
 		})
-		fmt.Fprintln(w, strings.TrimRight(strings.Join(fields, "\t"), "\t")+"\t")
-	}
-	if err := w.Flush(); err != nil {
-		return err
+		fmt.Fprintln(out, strings.TrimRight(strings.Join(fields, "\t"), "\t")+"\t")
 	}
 	return r.writeStages(out)
 }
 
 // writeStages writes the plan against what was measured.
 func (r *Ranking) writeStages(out io.Writer) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "\nstage\tepochs\tCPUs\ttrials\tplanned\tseconds\tpredicted\tcore-seconds\tpredicted\t")
+	fmt.Fprintln(out, "\nstage\tepochs\tCPUs\ttrials\tplanned\tseconds\tpredicted\tcore-seconds\tpredicted\t")
 	for _, s := range r.Stages {
-		fmt.Fprintf(w, "%d\t%d\t%d\t%d\t%d\t%.1f\t%s\t%.1f\t%s\t\n", s.Stage, s.Epochs, s.CPUs, s.Trials,
+		fmt.Fprintf(out, "%d\t%d\t%d\t%d\t%d\t%.1f\t%s\t%.1f\t%s\t\n", s.Stage, s.Epochs, s.CPUs, s.Trials,
 			s.PlannedTrials, s.Seconds, predicted(s.PredictedSeconds), s.CoreSeconds,
 			predicted(s.PredictedCoreSeconds))
-	}
-	if err := w.Flush(); err != nil {
-		return err
 	}
 	if r.ProbeCost > 0 {
 		fmt.Fprintf(out, "%.1f core-seconds measured the time of an epoch by CPUs; their time is part of a stage\n",

@@ -228,22 +228,19 @@ func (c *heldOutComparison) scoreMethod(m method, folds []int) (MethodScore, err
 	return MethodScore{Runs: len(truth), Scores: baseline.Score(truth, predicted, groups, 1)}, nil
 }
 
-// titleWidth is the width of the first column of the tables.
-const titleWidth = len("configurations that were never measured")
-
 func (c *RegressorComparison) write(w io.Writer) {
 	fmt.Fprintf(w, "\nRegressors of %s on held-out runs of %d, in %d folds\n", c.Response, c.Runs,
 		c.Folds)
 	for _, part := range c.tables() {
-		fmt.Fprintf(w, "\n  %-*s\truns\tMAPE\t95 %% interval\tR2\t\n", titleWidth, part.Title)
+		fmt.Fprintf(w, "\n%s\truns\tMAPE\t95 %% interval\tR2\n", part.Title)
 		for _, m := range part.Scores {
 			if m.Error != "" {
-				fmt.Fprintf(w, "  %-*s\t-\t\t\t\t %s\n", titleWidth, m.Method, m.Error)
+				fmt.Fprintf(w, "%s\t-\t\t\t\t%s\n", m.Method, m.Error)
 				continue
 			}
 			e := m.Scores.MAPE
-			fmt.Fprintf(w, "  %-*s\t%d\t%.1f %%\t%.1f to %.1f %%\t%.4f\t\n", titleWidth, m.Method,
-				m.Runs, 100*e.Value, 100*e.Low, 100*e.High, m.Scores.R2.Value)
+			fmt.Fprintf(w, "%s\t%d\t%.1f %%\t%.1f to %.1f %%\t%.4f\n", m.Method, m.Runs,
+				100*e.Value, 100*e.Low, 100*e.High, m.Scores.R2.Value)
 		}
 	}
 }

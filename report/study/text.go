@@ -6,7 +6,6 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"courier/regress/anova"
 )
@@ -34,18 +33,17 @@ func (s *RunsAnalysis) WriteCSV(out io.Writer) error {
 
 // WriteText writes the study as tables.
 func (s *RunsAnalysis) WriteText(out io.Writer) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(w, "%s\n", s.Summary())
+	fmt.Fprintln(out, s.Summary())
 	for i := range s.Analyses {
-		s.Analyses[i].write(w)
+		s.Analyses[i].write(out)
 	}
 	if s.Regressors != nil {
-		s.Regressors.write(w)
+		s.Regressors.write(out)
 	}
 	for _, note := range s.Notes {
-		fmt.Fprintf(w, "\nNote: %s.\n", note)
+		fmt.Fprintf(out, "\nNote: %s.\n", note)
 	}
-	return w.Flush()
+	return nil
 }
 
 // Summary returns how many runs were analysed.
@@ -66,18 +64,13 @@ func (a *Analysis) write(w io.Writer) {
 	if a.Incomplete > 0 {
 		fmt.Fprintf(w, " (%d without a value are left out)", a.Incomplete)
 	}
-	width := len("residual")
+	fmt.Fprint(w, "\n\nterm\tdf\tsum of squares\tF\tp\tpartial omega2\t95 % interval\tpartial eta2\n")
 	for _, t := range a.Terms {
-		width = max(width, len(t.Name))
-	}
-	fmt.Fprintf(w, "\n\n  %-*s\tdf\tsum of squares\tF\tp\tpartial omega2\t95 %% interval\t"+
-		"partial eta2\t\n", width, "term")
-	for _, t := range a.Terms {
-		fmt.Fprintf(w, "  %-*s\t%d\t%s\t%s\t%s\t%.3f\t%.3f to %.3f\t%.3f\t\n", width, t.Name,
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%.3f\t%.3f to %.3f\t%.3f\n", t.Name,
 			t.Degrees, Digits(t.Squares), Statistic(t.F), Probability(t.P), t.PartialOmega2,
 			t.EffectLow, t.EffectHigh, t.PartialEta2)
 	}
-	fmt.Fprintf(w, "  %-*s\t%d\t%s\t\n\n", width, "residual", a.ResidualDegrees,
+	fmt.Fprintf(w, "residual\t%d\t%s\n\n", a.ResidualDegrees,
 		Digits(a.ResidualSquares))
 	for _, line := range a.Checks() {
 		fmt.Fprintf(w, "%s.\n", line)

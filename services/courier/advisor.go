@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"runtime/debug"
 
 	"courier/advisor"
@@ -30,7 +29,7 @@ func (c *advisorCommand) Run(w *environment) error {
 	}
 	o := c.Options
 	if o.AdviceMinChange <= 0 || o.AdviceMinInterval <= 0 || o.SnapshotInterval <= 0 {
-		return errors.New("--advice-min-change, --advice-min-interval and --snapshot-interval must be" +
+		return usagef("--advice-min-change, --advice-min-interval and --snapshot-interval must be" +
 			" above 0")
 	}
 	o.Version = buildVersion()

@@ -13,9 +13,9 @@ type anovaCommand struct {
 	natsFlags
 	Runs string `arg:"" optional:"" help:"Directory of courier explore, or a table of runs: CSV with a header line, also with semicolons or tabs, or JSON lines; - is standard input. Without it, the runs of the event log." placeholder:"PATH"`
 	study.Options
-	Where  map[string]string `help:"Only use rows with these values, such as time_suspect=0." placeholder:"COLUMN=VALUE"`
-	Output string            `short:"o" help:"Output format (table, json, csv)." enum:"table,json,csv" default:"table"`
-	HTML   string            `help:"Also write a report with plots to this HTML file." placeholder:"FILE"`
+	Where map[string]string `help:"Only use rows with these values, such as time_suspect=0." placeholder:"COLUMN=VALUE"`
+	outputFlags
+	HTML string `help:"Also write a report with plots to this HTML file." placeholder:"FILE"`
 }
 
 func (c *anovaCommand) Run(w *environment) error {
@@ -37,13 +37,7 @@ func (c *anovaCommand) Run(w *environment) error {
 			return err
 		}
 	}
-	switch c.Output {
-	case "json":
-		return indented(w.stdout, s)
-	case "csv":
-		return s.WriteCSV(w.stdout)
-	}
-	return s.WriteText(w.stdout)
+	return c.print(w, s, s.WriteText)
 }
 
 func (c *anovaCommand) read(w *environment) (string, *table.Table, error) {

@@ -82,7 +82,8 @@ func (f natsFlags) connect(w *environment) (*bus.Bus, error) {
 		return nil, err
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w; start one with courier all, or set --nats-url", err)
+		return nil, schemas.Errorf(schemas.CodeUnavailable, "",
+			"%s; start one with courier all, or set --nats-url", err)
 	}
 	return b, nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"time"
@@ -45,15 +46,15 @@ func (c *deadReplay) Run(w *environment) error {
 		return err
 	}
 	var each io.Writer
-	if c.Output != "json" {
+	if c.Output == "table" {
 		each = w.stdout
 	}
 	r, err := report.ReplayLetters(w.ctx, b, letters, c.DryRun, each)
-	if err := errors.Join(err, c.print(w.stdout, r, r.WriteCounts)); err != nil {
+	if err := errors.Join(err, c.print(w, r, r.WriteCounts)); err != nil {
 		return err
 	}
 	if r.Counts[bus.FateRefused] > 0 {
-		return exitStatus(1)
+		return notMet{fmt.Errorf("%d letters were refused again", r.Counts[bus.FateRefused])}
 	}
 	return nil
 }

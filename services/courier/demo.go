@@ -41,17 +41,18 @@ func (c *demoCommand) Run(w *environment) error {
 	}
 	return l.RunWith(w.ctx, func(ctx context.Context) error {
 		e := l.Endpoints()
-		err := demo.Run(ctx, demo.Options{
+		r, err := demo.Run(ctx, demo.Options{
 			Bus:        l.Bus(),
 			SpoolDir:   local.SpoolDir(dir),
 			WebPage:    e.HTTPURL,
 			NATSURL:    e.NATSURL,
 			SQLMissing: l.SQLMissing,
 			Seed:       c.Seed,
-			JSON:       c.Output == "json",
-			Stdout:     w.stdout,
 			Stderr:     w.stderr,
 		})
+		if err == nil {
+			err = c.print(w, r, r.WriteText)
+		}
 		if err == nil && c.Stay {
 			messages("Courier keeps running until Ctrl-C: web page %s, NATS %s", e.HTTPURL, e.NATSURL)
 			<-ctx.Done()

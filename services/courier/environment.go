@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -13,8 +12,11 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"strings"
 
+	"courier/report/columns"
 	"courier/schemas"
+	"courier/services"
 )
 
 // version and commit are set when a release is built:
@@ -28,11 +30,6 @@ type environment struct {
 	log            *slog.Logger
 	logFlags       []string // flags of log, for a child process
 }
-
-// exitStatus ends the program with the status of a job's command.
-type exitStatus int
-
-func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
 // buildVersion returns release and commit as a semantic version, such as 1.2.3+8cdb311f0a52.
 // Without a release it is 0.0.0-dev; the commit may be unknown.
@@ -62,24 +59,48 @@ func nodeName(given string) (string, error) {
 
 // outputFlags are the flags of commands that print a result.
 type outputFlags struct {
-	Output string `short:"o" group:"output" help:"Output format (text, json)." enum:"text,json" default:"text" env:"COURIER_OUTPUT"`
+	Output string `short:"o" group:"output" help:"Output format (table, json, csv)." enum:"table,json,csv" default:"table" env:"COURIER_OUTPUT"`
 }
 
-// print prints a value as JSON, or calls text.
-func (f outputFlags) print(out io.Writer, v any, text func(io.Writer) error) error {
-	if f.Output == "json" {
-		return indented(out, v)
-	}
-	var b bytes.Buffer
-	err := text(&b)
-	_, writing := io.WriteString(out, schemas.Printable(b.String()))
+// print prints a result as JSON or CSV, or the text that a function writes, fitted to the terminal.
+func (f outputFlags) print(w *environment, v any, text func(io.Writer) error) error {
+	all, err := f.render(w, v, text)
+	_, writing := io.WriteString(w.stdout, all)
 	return errors.Join(err, writing)
 }
 
-func indented(out io.Writer, v any) error {
-	e := json.NewEncoder(out)
-	e.SetIndent("", "  ")
-	return e.Encode(v)
+// render returns what print prints.
+func (f outputFlags) render(w *environment, v any, text func(io.Writer) error) (string, error) {
+	var b strings.Builder
+	switch f.Output {
+	case "json":
+		e := json.NewEncoder(&b)
+		e.SetIndent("", "  ")
+		err := e.Encode(v)
+		return b.String(), err
+	case "csv":
+		err := writeCSV(&b, v)
+		return b.String(), err
+	}
+	err := text(&b)
+	return w.layout().Format(schemas.Printable(b.String())), err
+}
+
+// writeCSV writes a result with its own columns, if it has some.
+func writeCSV(out io.Writer, v any) error {
+	if own, ok := v.(interface{ WriteCSV(out io.Writer) error }); ok {
+		return own.WriteCSV(out)
+	}
+	return columns.CSV(out, v)
+}
+
+// layout returns how text is shown on the standard output.
+func (w *environment) layout() columns.Layout {
+	width := services.TerminalWidth(w.stdout)
+	return columns.Layout{
+		Width: width,
+		Color: width > 0 && w.getenv("NO_COLOR") == "" && w.getenv("TERM") != "dumb",
+	}
 }
 
 // writeOut writes a file atomically; the path - is standard output.

@@ -41,10 +41,10 @@ type exploreCommand struct {
 func (c *exploreCommand) Run(w *environment) error {
 	command := trainingCommand(c.Command)
 	if len(command) == 0 {
-		return errors.New("no command: courier explore --epochs N -- COMMAND --batch-size {batch}")
+		return usagef("no command: courier explore --epochs N -- COMMAND --batch-size {batch}")
 	}
 	if !strings.Contains(strings.Join(command, " "), "{batch}") {
-		return errors.New("the command has no {batch}: write it where the batch size belongs, " +
+		return usagef("the command has no {batch}: write it where the batch size belongs, " +
 			"for example --batch-size {batch}")
 	}
 	o := c.options(command)
@@ -85,7 +85,7 @@ func (c *exploreCommand) Run(w *environment) error {
 	if c.NATSURL == "" {
 		defer printf("Courier learns from these runs by: courier import %s", filepath.Join(c.Dir, "runs.csv"))
 	}
-	return c.print(w.stdout, result, result.WriteText)
+	return c.print(w, result, result.WriteText)
 }
 
 func (c *exploreCommand) options(command []string) explore.Options {

@@ -109,7 +109,7 @@ type helpCommand struct {
 
 func (c *helpCommand) Run(w *environment) error {
 	if !slices.Equal(c.Topic, []string{"flags"}) {
-		return fmt.Errorf("no help for %q: see courier help", strings.Join(c.Topic, " "))
+		return usagef("no help for %q: see courier help", strings.Join(c.Topic, " "))
 	}
 	return printSharedFlags(w)
 }

@@ -55,7 +55,7 @@ func (c *importCommand) Run(w *environment) error {
 		return fmt.Errorf("%w; %d of %d runs are in the log: repeat the command, no event is"+
 			" published twice", err, s.Imported+s.Existing, len(found.Runs))
 	}
-	if err := c.print(w.stdout, s, s.WriteText); err != nil {
+	if err := c.print(w, s, s.WriteText); err != nil {
 		return err
 	}
 	if s.Imported+s.Existing == 0 {
@@ -77,21 +77,21 @@ func (c *importCommand) options() (o importer.Options, err error) {
 	}
 	c.setNumbers(o.Defaults)
 	if err := importer.CheckColumns(c.Columns); err != nil {
-		return o, fmt.Errorf("--columns: %w", err)
+		return o, usagef("--columns: %w", err)
 	}
 	if c.TimeZone != "" {
 		if o.Zone, err = time.LoadLocation(c.TimeZone); err != nil {
-			return o, fmt.Errorf("--time-zone: %w; want a name such as UTC or Europe/Amsterdam", err)
+			return o, usagef("--time-zone: %w; want a name such as UTC or Europe/Amsterdam", err)
 		}
 	}
 	if c.Since != "" {
 		if o.Since, err = importer.Instant(c.Since, cmp.Or(o.Zone, time.UTC)); err != nil {
-			return o, fmt.Errorf("--since: %w", err)
+			return o, usagef("--since: %w", err)
 		}
 	}
 	if c.NamePattern != "" {
 		if o.Names, err = importer.ParseNames(c.NamePattern); err != nil {
-			return o, fmt.Errorf("--name-pattern: %w", err)
+			return o, usagef("--name-pattern: %w", err)
 		}
 	}
 	return o, nil
@@ -113,7 +113,7 @@ func (c *importCommand) setNumbers(defaults map[string]string) {
 
 func (c *importCommand) read(w *environment, o importer.Options) (importer.ReadResult, error) {
 	if len(c.Paths) == 0 && c.Sacct == "" {
-		return importer.ReadResult{}, errors.New("no source: name files, or give --sacct")
+		return importer.ReadResult{}, usagef("no source: name files, or give --sacct")
 	}
 	r := importer.New(o)
 	if c.Sacct != "" {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -70,10 +69,21 @@ type askFlags struct {
 	outputFlags
 }
 
-// ask validates and sends a request, and prints the reply as JSON, or with text.
+// ask validates and sends a request, and prints the reply, as text by a function.
 func ask[T any](
 	w *environment, f askFlags, subject string, q schemas.Request, timeout time.Duration,
 	text func(io.Writer, *T) error,
+) error {
+	var reply T
+	if err := f.send(w, subject, q, timeout, &reply); err != nil {
+		return err
+	}
+	return f.print(w, &reply, func(out io.Writer) error { return text(out, &reply) })
+}
+
+// send validates and sends a request, and decodes the reply.
+func (f askFlags) send(
+	w *environment, subject string, q schemas.Request, timeout time.Duration, reply any,
 ) error {
 	if err := q.Validate(); err != nil {
 		return err
@@ -85,19 +95,7 @@ func ask[T any](
 	defer closeBus(b)
 	ctx, cancel := context.WithTimeout(w.ctx, timeout)
 	defer cancel()
-	return printReply(ctx, b, f.outputFlags, subject, q, w.stdout, text)
-}
-
-// printReply sends a request, and prints the reply as JSON, or with text.
-func printReply[T any](
-	ctx context.Context, b *bus.Bus, f outputFlags, subject string, q schemas.Request, out io.Writer,
-	text func(io.Writer, *T) error,
-) error {
-	var reply T
-	if err := b.Request(ctx, subject, q, &reply); err != nil {
-		return err
-	}
-	return f.print(out, &reply, func(out io.Writer) error { return text(out, &reply) })
+	return b.Request(ctx, subject, q, reply)
 }
 
 type submitCommand struct {
@@ -114,17 +112,31 @@ func (c *submitCommand) Run(w *environment) error {
 type predictCommand struct {
 	askFlags
 	requestFlags
-	Explain bool `help:"Also print the evidence for each figure."`
+	Explain bool `help:"Also print the evidence for the figures of the chosen alternative."`
+	All     bool `help:"With --explain: the evidence for all alternatives."`
 }
 
+// Run returns notMet if no alternative meets the SLO.
 func (c *predictCommand) Run(w *environment) error {
+	if c.All && !c.Explain {
+		return usagef("--all: want --explain as well")
+	}
 	q := c.request()
 	q.User = c.asker(q.User)
-	text := report.Advice
-	if c.Explain {
-		text = report.ExplainAdvice
+	var a schemas.Advice
+	if err := c.send(w, schemas.SubjectJobPredict, &q, requestTimeout, &a); err != nil {
+		return err
 	}
-	return ask(w, c.askFlags, schemas.SubjectJobPredict, &q, requestTimeout, text)
+	err := c.print(w, &a, func(out io.Writer) error {
+		if c.Explain {
+			return report.Explain(out, &a, c.All)
+		}
+		return report.Advice(out, &a)
+	})
+	if err == nil && a.Decision == schemas.BestEffort {
+		return notMet{errors.New("no alternative meets the SLO")}
+	}
+	return err
 }
 
 type statusCommand struct {
@@ -138,6 +150,7 @@ type jobState struct {
 	ETA *receipt.ETA `json:"eta,omitempty"` // nil unless the job runs
 }
 
+// Run returns notMet for a job that missed its SLO.
 func (c *statusCommand) Run(w *environment) error {
 	b, err := c.connect(w)
 	if err != nil {
@@ -151,18 +164,18 @@ func (c *statusCommand) Run(w *environment) error {
 	if err := b.Request(ctx, schemas.SubjectJobStatus, q, &s.JobStatus); err != nil {
 		return err
 	}
+	ends := ""
 	if s.State == schemas.StateRunning {
 		if s.ETA, err = receipt.ReadETA(ctx, b, &s.JobStatus); err != nil {
 			return err
 		}
+		ends = s.ETA.Text(time.Now())
 	}
-	return c.print(w.stdout, &s, func(out io.Writer) error {
-		err := report.Job(out, &s.JobStatus)
-		if s.ETA == nil || err != nil {
-			return err
-		}
-		return s.ETA.WriteText(out, &s.JobStatus, time.Now())
-	})
+	err = c.print(w, &s, func(out io.Writer) error { return report.Job(out, &s.JobStatus, ends) })
+	if err == nil && s.MetSLO != nil && !*s.MetSLO {
+		return notMet{fmt.Errorf("job %s missed its SLO", c.ID)}
+	}
+	return err
 }
 
 type cancelCommand struct {
@@ -173,7 +186,9 @@ type cancelCommand struct {
 
 func (c *cancelCommand) Run(w *environment) error {
 	q := schemas.JobCancelRequest{JobID: c.ID, Reason: c.Reason}
-	return ask(w, c.askFlags, q.Subject(), &q, requestTimeout, report.Job)
+	return ask(w, c.askFlags, q.Subject(), &q, requestTimeout, func(out io.Writer, s *schemas.JobStatus) error {
+		return report.Job(out, s, "")
+	})
 }
 
 // jobSelection has the fields of a schemas.JobListRequest.
@@ -232,19 +247,16 @@ func (c *jobsCommand) watch(w *environment, q *schemas.JobListRequest) error {
 		clearScreen = "\x1b[H\x1b[2J"
 	}
 	for {
-		var list bytes.Buffer
-		ctx, cancel := context.WithTimeout(w.ctx, requestTimeout)
-		err := printReply(ctx, b, c.outputFlags, q.Subject(), q, &list, report.Jobs)
-		cancel()
+		text, err := c.list(w, b, q)
 		switch {
 		case w.ctx.Err() != nil:
 			return nil
 		case errors.Is(err, schemas.ErrUnavailable):
-			fmt.Fprintf(&list, "courier: %s\n", schemas.Plain(err))
+			text = fmt.Sprintf("courier: %s\n", schemas.Plain(err))
 		case err != nil:
 			return err
 		}
-		if text := list.String(); text != shown {
+		if text != shown {
 			fmt.Fprint(w.stdout, clearScreen, text)
 			shown = text
 		}
@@ -254,6 +266,17 @@ func (c *jobsCommand) watch(w *environment, q *schemas.JobListRequest) error {
 			return nil
 		}
 	}
+}
+
+// list returns the current list as text.
+func (c *jobsCommand) list(w *environment, b *bus.Bus, q *schemas.JobListRequest) (string, error) {
+	ctx, cancel := context.WithTimeout(w.ctx, requestTimeout)
+	defer cancel()
+	var l schemas.JobList
+	if err := b.Request(ctx, q.Subject(), q, &l); err != nil {
+		return "", err
+	}
+	return c.render(w, &l, func(out io.Writer) error { return report.Jobs(out, &l) })
 }
 
 type scoreCommand struct{ askFlags }

@@ -28,14 +28,10 @@ func main() {
 		os.Exit(engineHost(os.Args[2:]))
 	}
 	err := run(context.Background(), os.Args[1:], os.Getenv, os.Stdout, os.Stderr)
-	var status exitStatus
-	if errors.As(err, &status) {
-		os.Exit(int(status))
-	}
-	if err != nil {
+	if err != nil && !errors.As(err, new(exitStatus)) {
 		fmt.Fprintln(os.Stderr, "courier:", schemas.Plain(err))
-		os.Exit(1)
 	}
+	os.Exit(exitCode(err))
 }
 
 type cli struct {
@@ -156,14 +152,14 @@ func parse(parser *kong.Kong, args []string) (parsed *kong.Context, err error) {
 	}
 	if err != nil {
 		if m := dashedValue.FindStringSubmatch(err.Error()); m != nil {
-			err = fmt.Errorf("%[1]s: write a value that begins with - as %[1]s=%[2]s", m[1], m[2])
+			err = usagef("%[1]s: write a value that begins with - as %[1]s=%[2]s", m[1], m[2])
 		}
 	}
 	if flag := unknownFlag(parsed); flag != "" {
-		err = fmt.Errorf("unknown flag %s", flag)
+		err = usagef("unknown flag %s", flag)
 	}
 	if err != nil && parsed != nil {
-		return nil, fmt.Errorf("%w (see %s --help)", err,
+		return nil, usagef("%w (see %s --help)", err,
 			strings.TrimSpace("courier "+command(parsed)))
 	}
 	return parsed, err

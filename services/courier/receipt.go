@@ -5,11 +5,12 @@ import (
 	"time"
 
 	"courier/receipt"
+	"courier/report/columns"
 )
 
 type receiptCommand struct {
 	natsFlags
-	Output string `short:"o" help:"Output format (text, json, markdown)." enum:"text,json,markdown" default:"text" env:"COURIER_OUTPUT"`
+	Output string `short:"o" help:"Output format (table, json, csv, markdown)." enum:"table,json,csv,markdown" default:"table" env:"COURIER_OUTPUT"`
 	Job    string `arg:"" help:"ID of the job."`
 }
 
@@ -26,10 +27,10 @@ func (c *receiptCommand) Run(w *environment) error {
 		return err
 	}
 	switch c.Output {
-	case "json":
-		return indented(w.stdout, r)
 	case "markdown":
 		return r.WriteMarkdown(w.stdout)
+	case "csv": // with its losses in a cell
+		return columns.CSV(w.stdout, []receipt.JobReceipt{*r})
 	}
-	return r.WriteText(w.stdout)
+	return outputFlags{c.Output}.print(w, r, r.WriteText)
 }

@@ -80,7 +80,7 @@ func (c *regressorShow) Run(w *environment) error {
 		return err
 	}
 	s := &report.RegressorHistory{RegressorVersion: *v, Life: life}
-	return c.print(w.stdout, s, s.WriteText)
+	return c.print(w, s, s.WriteText)
 }
 
 type regressorExport struct {

@@ -41,13 +41,13 @@ func (c *replayCommand) Run(w *environment) error {
 		if err != nil {
 			return err
 		}
-		return c.print(w.stdout, r, r.WriteText)
+		return c.print(w, r, r.WriteText)
 	}
 	r, err := l.Verify(w.ctx)
 	if err != nil {
 		return err
 	}
-	return c.print(w.stdout, r, r.WriteText)
+	return c.print(w, r, r.WriteText)
 }
 
 func (c *replayCommand) read(w *environment) (*replay.Log, error) {
@@ -99,7 +99,7 @@ func readServer(w *environment, n natsFlags) (*replay.Log, error) {
 
 func checkConfidence(c float64) error {
 	if !(c > 0 && c < 1) {
-		return fmt.Errorf("confidence is %g, want a number between 0 and 1", c)
+		return usagef("confidence is %g, want a number between 0 and 1", c)
 	}
 	return nil
 }

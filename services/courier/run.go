@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"sync/atomic"
@@ -42,7 +41,7 @@ func (c *runCommand) Run(w *environment) error {
 	}
 	command := trainingCommand(c.Command)
 	if len(command) == 0 {
-		return errors.New("no command: courier run --epochs N -- COMMAND --batch-size {batch}")
+		return usagef("no command: courier run --epochs N -- COMMAND --batch-size {batch}")
 	}
 	var connection atomic.Pointer[bus.Bus] // It may be set after the job has ended.
 	o := runner.Options{

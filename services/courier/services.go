@@ -117,7 +117,7 @@ func (c *gatewayCommand) Run(w *environment) error {
 		AllowedHosts:  c.AllowedHosts,
 	}
 	if c.RateLimit < 0 {
-		return fmt.Errorf("--rate-limit %g: want 0 or more", c.RateLimit)
+		return usagef("--rate-limit %g: want 0 or more", c.RateLimit)
 	}
 	var err error
 	if c.Tokens != "" {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
@@ -27,7 +26,7 @@ type simulateFigures struct {
 
 func (c *simulateFigures) Run(w *environment) error {
 	if c.Seeds < 1 || c.Seeds > 1000 {
-		return fmt.Errorf("--seeds is %d, want 1 to 1000", c.Seeds)
+		return usagef("--seeds is %d, want 1 to 1000", c.Seeds)
 	}
 	bar := &services.StepBar{Out: w.stderr}
 	f, err := c.reproduce(w.ctx, bar)
@@ -35,7 +34,7 @@ func (c *simulateFigures) Run(w *environment) error {
 	if err != nil {
 		return err
 	}
-	return c.print(w.stdout, f, f.WriteText)
+	return c.print(w, f, f.WriteText)
 }
 
 // reproduce computes the figures. Only those of nearchus take long enough for a progress bar.
@@ -68,10 +67,10 @@ type simulateElastic struct {
 func (c *simulateElastic) Run(w *environment) error {
 	c.Policy = splitNames(c.Policy)
 	if err := elastic.CheckPolicies(c.Policy); err != nil {
-		return fmt.Errorf("--policy: %w", err)
+		return usagef("--policy: %w", err)
 	}
 	if c.Jobs < 0 {
-		return fmt.Errorf("--jobs is %d, want a number of jobs, or 0 for all", c.Jobs)
+		return usagef("--jobs is %d, want a number of jobs, or 0 for all", c.Jobs)
 	}
 	if err := checkOut(c.Schedule); err != nil {
 		return err
@@ -108,7 +107,7 @@ func (c *simulateElastic) Run(w *environment) error {
 			return err
 		}
 	}
-	return c.print(w.stdout, result, result.WriteText)
+	return c.print(w, result, result.WriteText)
 }
 
 // splitNames splits lists of names at commas. An empty name remains, so that it is refused.
@@ -139,7 +138,7 @@ func (c *simulatePromises) Run(w *environment) error {
 		Rules:       c.Rules,
 	}
 	if err := o.Validate(); err != nil {
-		return err
+		return usageError{err}
 	}
 	bar := &services.StepBar{Out: w.stderr}
 	o.Progress = func(rule string, done int) { bar.Draw(rule, uint64(done), uint64(c.Submissions)) }
@@ -148,5 +147,5 @@ func (c *simulatePromises) Run(w *environment) error {
 	if err != nil {
 		return err
 	}
-	return c.print(w.stdout, result, result.WriteText)
+	return c.print(w, result, result.WriteText)
 }

@@ -51,7 +51,7 @@ func (c *sqlCommand) statement() (string, error) {
 	var err error
 	switch {
 	case c.File != "" && c.Statement != "":
-		return "", errors.New("set a statement or --file, not both")
+		return "", usagef("set a statement or --file, not both")
 	case c.File != "":
 		from = c.File
 		text, err = os.ReadFile(c.File)
@@ -63,10 +63,10 @@ func (c *sqlCommand) statement() (string, error) {
 		return "", fmt.Errorf("read %s: %w", from, err)
 	}
 	if strings.TrimSpace(string(text)) == "" {
-		return "", fmt.Errorf("%s is empty: want a statement such as 'SELECT * FROM jobs'", from)
+		return "", usagef("%s is empty: want a statement such as 'SELECT * FROM jobs'", from)
 	}
 	if len(text) > longestStatement {
-		return "", fmt.Errorf("%s is longer than %d bytes", from, longestStatement)
+		return "", usagef("%s is longer than %d bytes", from, longestStatement)
 	}
 	return string(text), nil
 }

@@ -22,7 +22,7 @@ type storeSchemaCommand struct {
 func (c *storeSchemaCommand) Run(w *environment) error {
 	statements, err := store.Schema(c.Cluster)
 	if err != nil {
-		return fmt.Errorf("--clickhouse-cluster: %w", err)
+		return usagef("--clickhouse-cluster: %w", err)
 	}
 	for _, s := range statements {
 		if _, err := fmt.Fprintf(w.stdout, "%s;\n\n", s); err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -64,9 +65,9 @@ func compare(
 	if err != nil {
 		return err
 	}
-	err = output.print(w.stdout, r, r.WriteText)
+	err = output.print(w, r, r.WriteText)
 	if err == nil && !r.OK {
-		return exitStatus(1)
+		return notMet{errors.New("log and tables differ")}
 	}
 	return err
 }
@@ -140,7 +141,7 @@ func (c *storeRebuildCommand) Run(w *environment) error {
 			return err
 		}
 		p.End()
-		if c.Output != "json" {
+		if c.Output == "table" {
 			fmt.Fprintf(w.stdout, "Rebuilt from the log in %s.\n",
 				schemas.FormatSeconds(time.Since(begin).Seconds()))
 		}

@@ -16,6 +16,7 @@ import (
 
 type tuneCommand struct {
 	outputFormatFlags
+	outputFlags
 	Param     []string      `help:"Parameter with its values: lr=log:1e-4..1e-1 (a range with uniform logarithms), dropout=0..0.5, layers=1..8 (integers) or batch=16,32,64 (a list). It replaces {lr} in the command. Repeat the flag for each parameter." placeholder:"NAME=VALUES" sep:"none"`
 	Trials    int           `help:"Number of combinations of the parameters to try." default:"16"`
 	Eta       int           `help:"Each stage keeps one of this number of trials." default:"2"`
@@ -27,7 +28,6 @@ type tuneCommand struct {
 	CPUsTotal *int          `name:"cpus-total" help:"CPUs of all running trials (default: those of this machine)." placeholder:"INT"`
 	Seed      uint64        `help:"Seed of the values of the parameters." default:"1"`
 	Dir       string        `help:"Directory of the tuning. If it has an unfinished one with the same design, that continues." default:"courier-tuning" type:"path"`
-	Output    string        `short:"o" help:"Output format (table, json, csv)." enum:"table,json,csv" default:"table" env:"COURIER_OUTPUT"`
 	Command   []string      `arg:"" optional:"" passthrough:"" help:"Training command; {epoch} (epochs done), {epochs} (epochs to reach), {cpus}, {trial}, {dir} (directory of the trial, for checkpoints) and the parameters are replaced."`
 }
 
@@ -69,20 +69,17 @@ func (c *tuneCommand) Run(w *environment) error {
 	if ranking == nil {
 		return err
 	}
-	switch c.Output {
-	case "json":
-		return errors.Join(indented(w.stdout, ranking), err)
-	case "csv":
-		return errors.Join(ranking.WriteCSV(w.stdout), err)
+	if err != nil { // the bound was too small
+		err = notMet{err}
 	}
-	return errors.Join(ranking.WriteText(w.stdout), err)
+	return errors.Join(c.print(w, ranking, ranking.WriteText), err)
 }
 
 func (c *tuneCommand) options() (tune.Options, error) {
 	command := trainingCommand(c.Command)
 	space, err := tune.ParseSpace(c.Param)
 	if err != nil {
-		return tune.Options{}, fmt.Errorf("--param: %w", err)
+		return tune.Options{}, usagef("--param: %w", err)
 	}
 	o := tune.Options{
 		Command:   command,
@@ -102,9 +99,9 @@ func (c *tuneCommand) options() (tune.Options, error) {
 	}
 	switch { // zero fields of the options are defaults, but zero flags are mistakes
 	case o.Eta == 0:
-		return o, errors.New("--eta: 0 is below 2")
+		return o, usagef("--eta: 0 is below 2")
 	case o.Pool == 0:
-		return o, errors.New("--cpus-total: 0 is below 1")
+		return o, usagef("--cpus-total: 0 is below 1")
 	}
 	return o, nil
 }

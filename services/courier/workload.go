@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"courier/workloads/digits"
 )
@@ -17,7 +16,7 @@ const stoppedStatus = exitStatus(128 + 15)
 
 func (c *workloadCommand) Run(w *environment) error {
 	if c.Workload[0] != "digits" {
-		return fmt.Errorf("there is no workload %s, only digits", c.Workload[0])
+		return usagef("there is no workload %s, only digits", c.Workload[0])
 	}
 	err := digits.Run(w.ctx, c.Workload[1:], w.stdout)
 	if errors.Is(err, context.Canceled) {

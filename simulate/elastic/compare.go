@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"courier/schemas"
@@ -115,15 +114,11 @@ func (c *PolicyComparison) WriteText(out io.Writer) error {
 		fmt.Fprintf(out, "policies that keep the batch size of each job: %s\n", strings.Join(names, ", "))
 	}
 	fmt.Fprintln(out)
-	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "policy\tratio\tkept\trefused\tbroken\tGPU hours\tpaused\tmoments\tdecisions\tp99 ms\t")
+	fmt.Fprintln(out, "policy\tratio\tkept\trefused\tbroken\tGPU hours\tpaused\tmoments\tdecisions\tp99 ms\t")
 	for _, r := range c.Policies {
-		fmt.Fprintf(t, "%s\t%.4f\t%d\t%d\t%d\t%s\t%s\t%d\t%d\t%.1f\t\n", r.Policy, r.Ratio, r.Kept,
+		fmt.Fprintf(out, "%s\t%.4f\t%d\t%d\t%d\t%s\t%s\t%d\t%d\t%.1f\t\n", r.Policy, r.Ratio, r.Kept,
 			r.Refused, r.Broken, hoursText(r.HeldGPUHours), hoursText(r.PauseGPUHours), r.Moments,
 			r.Decisions, r.DecisionSeconds*1000)
-	}
-	if err := t.Flush(); err != nil {
-		return err
 	}
 	_, err := io.WriteString(out, comparisonLegend)
 	return err

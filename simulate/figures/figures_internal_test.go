@@ -52,12 +52,12 @@ func TestComparisons_AreReadable(t *testing.T) {
 	if err := c.WriteText(&text); err != nil {
 		t.Fatal(err)
 	}
-	want := `variant  figure    target         reached                     met     
-a        time      -40.0 %        -40.0 % (-50.0 to -30.0 %)  yes     
-b        speed     -              60.0 %                      -       
-c        late      at most 3.0 %  2.0 %                       yes     
-tunings  cost      -20.0 %        -30.0 to -10.0 %            2 of 3  
-e        makespan  390.5 s        390.0 s                     yes     
+	want := `variant	figure	target	reached	met	
+a	time	-40.0 %	-40.0 % (-50.0 to -30.0 %)	yes	
+b	speed	-	60.0 %	-	
+c	late	at most 3.0 %	2.0 %	yes	
+tunings	cost	-20.0 %	-30.0 to -10.0 %	2 of 3	
+e	makespan	390.5 s	390.0 s	yes	
 `
 	if text.String() != want {
 		t.Errorf("the table is\n%s\nwant\n%s", &text, want)

@@ -3,23 +3,21 @@ package figures
 import (
 	"fmt"
 	"io"
-	"text/tabwriter"
 )
 
 // WriteText writes the figures as a table in percent: of changes, or of ratios. The figures of a
 // group that have the same name are one row.
 func (c *Comparisons) WriteText(out io.Writer) error {
-	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "variant\tfigure\ttarget\treached\tmet\t")
+	fmt.Fprintln(out, "variant\tfigure\ttarget\treached\tmet\t")
 	for _, row := range c.rows() {
 		first := row[0]
 		variant := first.Variant
 		if len(row) > 1 {
 			variant = first.group
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t\n", variant, first.Name, first.targetText(), reached(row), met(row))
+		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\t\n", variant, first.Name, first.targetText(), reached(row), met(row))
 	}
-	return t.Flush()
+	return nil
 }
 
 func (c *Comparisons) rows() (rows [][]*Figure) {

@@ -1,0 +1,139 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"courier/schemas"
+)
+
+// Job writes what is known about a job in words, and what to do next. ends is the text of its predicted
+// end; empty: unknown.
+func Job(out io.Writer, j *schemas.JobStatus, ends string) error {
+	for _, l := range []struct{ name, text string }{
+		{"job", headline(j)},
+		{"reason", j.Reason},
+		{"model", trainedName(j.Model, j.Dataset)},
+		{"user", j.User},
+		{"nodes", strings.Join(j.Nodes, ", ")},
+		{"SLO", sloText(j)},
+		{"ends", ends},
+		{"accuracy", strings.TrimPrefix(Optional(j.Accuracy, "%.4f"), "-")},
+		{"bottleneck", bottlenecks[j.Bottleneck]},
+		{"inside", j.Phases.Text()},
+		{"not learned", j.NotLearned},
+		{"next", nextText(j)},
+	} {
+		if l.text == "" {
+			continue
+		}
+		if _, err := fmt.Fprintf(out, "%s\t%s\n", l.name, l.text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var bottlenecks = map[schemas.Bottleneck]string{
+	schemas.BottleneckMemory:  "it waits for memory",
+	schemas.BottleneckInput:   "it waits for its storage",
+	schemas.BottleneckCPU:     "it uses all of its CPUs",
+	schemas.BottleneckSurplus: "it would be as fast with one CPU less",
+}
+
+func headline(j *schemas.JobStatus) string {
+	text := fmt.Sprintf("%s, %s: %d of %s", j.JobID, j.State, j.EpochsDone,
+		schemas.FormatCount(uint64(j.Epochs), "epoch"))
+	if j.CPUs > 0 {
+		text += fmt.Sprintf(", %s on %s", schemas.FormatBatchSize(j.BatchSize), schemas.FormatCPUs(j.CPUs))
+	}
+	return text
+}
+
+// sloText describes the SLO of a job, and whether or with which probability it is met.
+func sloText(j *schemas.JobStatus) string {
+	if j.SLOSeconds == 0 {
+		return "none"
+	}
+	text := schemas.FormatSeconds(j.SLOSeconds)
+	if j.DeadlineAt != nil {
+		text += " until " + clock(j.DeadlineAt)
+	}
+	switch v := verdict(j); {
+	case j.MetSLO != nil || j.Incomplete:
+		text += ": " + v
+	case j.AtRisk:
+		text += ", met with probability " + chance(j.Probability) + ": at risk"
+	case v != "-":
+		text += ", met with probability " + v
+	}
+	return text
+}
+
+// nextText returns what to do about a job.
+func nextText(j *schemas.JobStatus) string {
+	switch {
+	case j.Proposal != "":
+		return j.Proposal
+	case j.State == schemas.StateSubmitted:
+		return "start it: courier run --id " + j.JobID + " with the flags of its request"
+	case j.State == schemas.StateQueued:
+		return "wait: it starts when the SLOs of other jobs allow it"
+	case j.State == schemas.StateRunning && j.AtRisk:
+		return "nothing that Courier knows saves its SLO: it continues unchanged"
+	case j.State == schemas.StateRunning:
+		return "nothing: it continues unchanged"
+	case j.State == schemas.StateRefused:
+		return "submit it with a longer SLO, or when other jobs have ended"
+	}
+	return "courier receipt " + j.JobID + " summarizes it"
+}
+
+// verdict describes whether a job met its SLO, or with which probability it will.
+func verdict(j *schemas.JobStatus) string {
+	switch {
+	case j.Incomplete:
+		return "incomplete"
+	case j.MetSLO != nil:
+		return map[bool]string{true: "met", false: "missed"}[*j.MetSLO]
+	case j.Probability == nil || j.EndedAt != nil:
+		return "-"
+	case j.AtRisk:
+		return "at risk: " + schemas.FormatProbability(*j.Probability)
+	}
+	return schemas.FormatProbability(*j.Probability)
+}
+
+// Jobs writes a table of jobs. Its first columns are the ones that matter most on a narrow terminal.
+func Jobs(out io.Writer, l *schemas.JobList) error {
+	fmt.Fprintln(out, "job\tstate\tSLO\tpredicted end\tdeadline\tepochs\tmodel\tbatch\tcpus\taccuracy")
+	for i := range l.Jobs {
+		j := &l.Jobs[i]
+		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\t%d/%d\t%s\t%s\t%d\t%s\n", j.JobID, j.State, verdict(j),
+			clock(j.PredictedEndAt), clock(j.DeadlineAt), j.EpochsDone, j.Epochs,
+			trainedName(j.Model, j.Dataset), schemas.OptionalBatchSize(j.BatchSize), j.CPUs,
+			Optional(j.Accuracy, "%.4f"))
+	}
+	for i := range l.Jobs {
+		j := &l.Jobs[i]
+		if j.Proposal != "" {
+			fmt.Fprintf(out, "%s: %s\n", j.JobID, j.Proposal)
+		}
+		if j.NotLearned != "" {
+			fmt.Fprintf(out, "%s is not learned from: %s\n", j.JobID, j.NotLearned)
+		}
+	}
+	if l.Next != "" {
+		fmt.Fprintf(out, "more: courier jobs --after %s\n", l.Next)
+	}
+	return nil
+}
+
+// trainedName returns the name of a model with its dataset, if it has one.
+func trainedName(model, dataset string) string {
+	if dataset == "" {
+		return model
+	}
+	return schemas.ModelLevel(model, dataset)
+}
