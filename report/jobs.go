@@ -19,11 +19,12 @@ func Job(out io.Writer, j *schemas.JobStatus, ends string) error {
 		{"nodes", strings.Join(j.Nodes, ", ")},
 		{"SLO", sloText(j)},
 		{"ends", ends},
-		{"accuracy", strings.TrimPrefix(Optional(j.Accuracy, "%.4f"), "-")},
+		{"accuracy", known(j.Accuracy)},
 		{"bottleneck", bottlenecks[j.Bottleneck]},
 		{"inside", j.Phases.Text()},
 		{"not learned", j.NotLearned},
 		{"next", nextText(j)},
+		{"cost", CostText(j)},
 	} {
 		if l.text == "" {
 			continue
@@ -49,6 +50,13 @@ func headline(j *schemas.JobStatus) string {
 		text += fmt.Sprintf(", %s on %s", schemas.FormatBatchSize(j.BatchSize), schemas.FormatCPUs(j.CPUs))
 	}
 	return text
+}
+
+func known(accuracy *float64) string {
+	if accuracy == nil {
+		return ""
+	}
+	return Optional(accuracy, "%.4f")
 }
 
 // sloText describes the SLO of a job, and whether or with which probability it is met.
@@ -79,7 +87,11 @@ func nextText(j *schemas.JobStatus) string {
 	case j.State == schemas.StateSubmitted:
 		return "start it: courier run --id " + j.JobID + " with the flags of its request"
 	case j.State == schemas.StateQueued:
-		return "wait: it starts when the SLOs of other jobs allow it"
+		text := "wait: it starts when the SLOs of other jobs allow it"
+		if j.QueuePosition > 0 {
+			text += fmt.Sprintf("; its place in the queue is %d", j.QueuePosition)
+		}
+		return text
 	case j.State == schemas.StateRunning && j.AtRisk:
 		return "nothing that Courier knows saves its SLO: it continues unchanged"
 	case j.State == schemas.StateRunning:
@@ -88,6 +100,26 @@ func nextText(j *schemas.JobStatus) string {
 		return "submit it with a longer SLO, or when other jobs have ended"
 	}
 	return "courier receipt " + j.JobID + " summarizes it"
+}
+
+// CostText describes what a proposed change costs and gains; empty if nothing is known.
+func CostText(j *schemas.JobStatus) string {
+	var parts []string
+	add := func(format string, values ...any) { parts = append(parts, fmt.Sprintf(format, values...)) }
+	if loss := j.AccuracyLoss; loss != nil && *loss >= 0 {
+		add("%.4f less accuracy", *loss)
+	} else if loss != nil {
+		add("%.4f more accuracy", -*loss)
+	}
+	if cpu := j.ExtraCPUSeconds; cpu != nil && *cpu >= 0 {
+		add("%s more CPU time", schemas.FormatSeconds(*cpu))
+	} else if cpu != nil {
+		add("%s less CPU time", schemas.FormatSeconds(-*cpu))
+	}
+	if j.SavedProbability != nil {
+		add("the SLO is then met with probability %s", chance(j.SavedProbability))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // verdict describes whether a job met its SLO, or with which probability it will.

@@ -9,10 +9,12 @@ import (
 
 func TestJobs_SayWhatIsToBeDone(t *testing.T) {
 	probability, met := 0.0001, false
+	loss, cpu, saved := 0.012, -90.0, 0.97
 	jobs := []schemas.JobStatus{
 		{
 			JobID: "a", State: schemas.StateRunning, Model: "m", Epochs: 9, SLOSeconds: 60, AtRisk: true,
 			Probability: &probability, Proposal: "batch size 64: 5 epochs in 20 s", User: "ada", Nodes: []string{"n1"},
+			AccuracyLoss: &loss, ExtraCPUSeconds: &cpu, SavedProbability: &saved,
 		},
 		{
 			JobID: "b", State: schemas.StateFailed, Model: "m", MetSLO: &met, Reason: "exit status 7",
@@ -37,7 +39,9 @@ func TestJobs_SayWhatIsToBeDone(t *testing.T) {
 			[]string{
 				"job\ta, running: 0 of 9 epochs\nmodel\tm\nuser\tada\nnodes\tn1\n" +
 					"SLO\t60 s, met with probability under 0.001: at risk\nends\tin 5s\n" +
-					"next\tbatch size 64: 5 epochs in 20 s\n",
+					"next\tbatch size 64: 5 epochs in 20 s\n" +
+					"cost\t0.0120 less accuracy, 90 s less CPU time, " +
+					"the SLO is then met with probability 0.970\n",
 			},
 		},
 		{
