@@ -91,12 +91,13 @@ var importGraph = map[string][]string{
 	"workloads/digits":  {},
 	"services/certs":    {"bus", "schemas"},
 	"services":          {"schemas"},
+	"services/top":      {"bus", "report", "report/columns", "schemas"},
 	"services/local": {
 		"advisor", "bus", "bus/server", "collector", "gateway", "schemas", "services", "store",
 		"store/engine",
 	},
 	"services/courier": {
-		"services", "services/certs", "services/local", "schemas", "bus", "bus/server", "spool",
+		"services", "services/certs", "services/local", "services/top", "schemas", "bus", "bus/server", "spool",
 		"runner", "runner/mlflow", "runner/output", "collector", "importer", "store", "store/engine",
 		"store/engine/host", "trainer", "advisor", "advisor/shares", "gateway", "regress/table",
 		"report", "report/columns", "report/study",
@@ -134,6 +135,7 @@ var modules = map[string][]string{
 		"advisor", "gateway", "regress/evidence", "services", "services/courier", "simulate/figures", "trainer",
 	},
 	"github.com/alecthomas/kong": {"services/courier"},
+	"charm.land/bubbletea":       {"services/top"},
 	"github.com/prometheus/client_golang": {
 		"bus",
 		"collector",

@@ -16,12 +16,14 @@ import (
 type Layout struct {
 	Width int  // of the terminal in characters; 0: no limit
 	Color bool // use the colours of the terminal
+	// OneLine shortens the last column instead of wrapping it.
+	OneLine bool
 }
 
 const (
 	gap          = 2  // spaces between columns
 	narrowest    = 14 // a column of text is not shortened below this width
-	narrowestEnd = 24 // a last column of text, which continues on further lines
+	narrowestEnd = 20 // a last column of text, which continues on further lines
 )
 
 // Format aligns the tables of a text. Of a table that is wider than the terminal, the last column of
@@ -141,7 +143,11 @@ func (l Layout) line(t *table, row []string, isHeader bool) string {
 		indent += w + gap
 	}
 	var lines []string
-	for _, part := range wrapped(row[last], t.widths[last]) {
+	parts := []string{shortened(row[last], t.widths[last])}
+	if !l.OneLine {
+		parts = wrapped(row[last], t.widths[last])
+	}
+	for _, part := range parts {
 		b.WriteString(l.cell(part, t.widths[last], t.isText[last], isHeader))
 		lines = append(lines, strings.TrimRight(b.String(), " "))
 		b.Reset()

@@ -48,6 +48,7 @@ type cli struct {
 	Submit  submitCommand  `cmd:"" group:"jobs" help:"Submit a job request and print the advice."`
 	Status  statusCommand  `cmd:"" group:"jobs" help:"Show the state of a job, and when it is predicted to end."`
 	Jobs    jobsCommand    `cmd:"" group:"jobs" help:"List jobs, newest first."`
+	Top     topCommand     `cmd:"" group:"jobs" help:"Watch the open jobs, those at risk first, with the advice, and the nodes."`
 	Cancel  cancelCommand  `cmd:"" group:"jobs" help:"Cancel a job."`
 	Receipt receiptCommand `cmd:"" group:"jobs" help:"Summarize an ended job: promise, result, lost time, and what was learned."`
 	Import  importCommand  `cmd:"" group:"jobs" help:"Import past runs into the log: CSV, JSON lines, logs of BigDL, MLflow, Slurm."`

@@ -26,7 +26,7 @@ var referencePages = []referencePage{
 		"demo", "tune", "run", "submit", "predict", "cancel", "workload",
 	}},
 	{"cli-results.md", "Commands for the state of jobs", []string{
-		"status", "receipt", "jobs", "score", "sql",
+		"status", "top", "receipt", "jobs", "score", "sql",
 	}},
 	{"cli-regressors.md", "Commands for regressors", []string{"regressor"}},
 	{"cli-history.md", "Commands for studies and past runs", []string{
