@@ -91,13 +91,15 @@ var importGraph = map[string][]string{
 	"workloads/digits":  {},
 	"services/certs":    {"bus", "schemas"},
 	"services":          {"schemas"},
+	"services/doctor":   {"bus", "schemas"},
 	"services/top":      {"bus", "report", "report/columns", "schemas"},
 	"services/local": {
 		"advisor", "bus", "bus/server", "collector", "gateway", "schemas", "services", "store",
 		"store/engine",
 	},
 	"services/courier": {
-		"services", "services/certs", "services/local", "services/top", "schemas", "bus", "bus/server", "spool",
+		"services", "services/certs", "services/doctor", "services/local", "services/top",
+		"schemas", "bus", "bus/server", "spool",
 		"runner", "runner/mlflow", "runner/output", "collector", "importer", "store", "store/engine",
 		"store/engine/host", "trainer", "advisor", "advisor/shares", "gateway", "regress/table",
 		"report", "report/columns", "report/study",

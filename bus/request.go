@@ -134,6 +134,43 @@ func (b *Bus) Serve(ctx context.Context, s Service) error {
 	return nil
 }
 
+// ServiceInfo is a running instance of a service.
+type ServiceInfo struct{ Name, Version string }
+
+// serviceWait is how long Services waits for another instance.
+const serviceWait = 500 * time.Millisecond
+
+// Services returns the instances of services that answer.
+func (b *Bus) Services(ctx context.Context) (all []ServiceInfo, err error) {
+	subject, err := micro.ControlSubject(micro.PingVerb, "", "")
+	if err != nil {
+		return nil, err
+	}
+	replies := make(chan *nats.Msg, maxQueued)
+	sub, err := b.nc.ChanSubscribe(b.nc.NewInbox(), replies)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	defer func() { _ = sub.Unsubscribe() }() // the connection may be closed already
+	ctx, done := b.permissions.watch(ctx, subject)
+	if err := b.nc.PublishRequest(subject, sub.Subject, nil); err != nil {
+		return nil, done(unavailable(err))
+	}
+	for {
+		select {
+		case m := <-replies:
+			var info ServiceInfo
+			if json.Unmarshal(m.Data, &info) == nil && info.Name != "" { // not: nobody listens
+				all = append(all, info)
+			}
+		case <-time.After(serviceWait):
+			return all, done(nil)
+		case <-ctx.Done():
+			return all, done(unavailable(ctx.Err()))
+		}
+	}
+}
+
 func endpointName(subject string) string {
 	return strings.NewReplacer(".", "-", "*", "any").Replace(subject)
 }

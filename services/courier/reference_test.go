@@ -38,7 +38,7 @@ var referencePages = []referencePage{
 	}},
 	{"cli-tables.md", "Commands for the tables", []string{"store"}},
 	{"cli-operations.md", "Commands for operators", []string{
-		"streams", "dead", "engine", "certs", "health", "help", "version",
+		"doctor", "dead", "engine", "certs", "health", "help", "version",
 	}},
 }
 

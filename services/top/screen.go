@@ -204,5 +204,5 @@ func cut(line string, width int) string {
 	if len(letters) <= width || strings.Contains(line, "\x1b") {
 		return line
 	}
-	return string(letters[:max(0, width)])
+	return strings.TrimRight(string(letters[:max(0, width)]), " ")
 }
