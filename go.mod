@@ -24,6 +24,7 @@ require (
 	github.com/prometheus/common v0.72.0
 	github.com/prometheus/node_exporter v1.12.1
 	github.com/rogpeppe/go-internal v1.16.0
+	github.com/synadia-io/orbit.go/natscontext v0.1.1
 	go.yaml.in/yaml/v3 v3.0.6
 	golang.org/x/sync v0.24.0
 	golang.org/x/sys v0.49.0

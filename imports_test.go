@@ -122,6 +122,7 @@ var testOnly = []string{
 var modules = map[string][]string{
 	"github.com/go-json-experiment/json":  {"schemas"},
 	"github.com/nats-io/nats.go":          {"bus"},
+	"github.com/synadia-io/orbit.go":      {"bus"},
 	"github.com/nats-io/nats-server/v2":   {"bus/server"},
 	"github.com/ClickHouse/clickhouse-go": {"store", "store/storetest"},
 	"github.com/ebitengine/purego":        {"store/engine/host", "store/storetest"},

@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/synadia-io/orbit.go/natscontext"
 )
 
 // Bus is a connection to NATS that publishes and reads the messages of schemas.
@@ -25,6 +27,7 @@ type Bus struct {
 	minReplicas int  // Options.Replicas
 	isPerson    bool // Options.Person
 	permissions permissions
+	api         string // prefix of the subjects of the JetStream API, with its dot
 }
 
 const retryDelay = 250 * time.Millisecond
@@ -51,7 +54,7 @@ func Connect(ctx context.Context, o Options, log *slog.Logger, reg prometheus.Re
 	}
 	b := &Bus{log: log, metrics: newMetrics(reg), address: WithoutSecrets(o.URL), minReplicas: o.Replicas}
 	b.permissions.log = log
-	if o.SeedFile != "" {
+	if o.isNamed() {
 		b.permissions.user, b.isPerson = o.User, o.Person
 	}
 
@@ -63,10 +66,14 @@ func Connect(ctx context.Context, o Options, log *slog.Logger, reg prometheus.Re
 		return nil, err
 	}
 
-	b.js, err = jetstream.New(b.nc)
+	b.api = jetstream.DefaultAPIPrefix
+	if o.Domain != "" {
+		b.api = "$JS." + o.Domain + ".API."
+	}
+	b.js, err = jetstream.NewWithAPIPrefix(b.nc, b.api)
 	if err != nil {
 		b.nc.Close()
-		return nil, fmt.Errorf("use jetstream at %s: %w", WithoutSecrets(o.URL), err)
+		return nil, fmt.Errorf("use jetstream at %s: %w", b.address, err)
 	}
 	return b, nil
 }
@@ -105,8 +112,8 @@ func (b *Bus) connectionOptions(name string) []nats.Option {
 func (b *Bus) dial(ctx context.Context, o *Options, opts []nats.Option) error {
 	for warned := false; ; warned = true {
 		var err error
-		if b.nc, err = nats.Connect(o.URL, opts...); err == nil {
-			return nil
+		if b.nc, err = b.open(o, opts); err == nil || errors.Is(err, ErrIdentity) {
+			return err
 		}
 		err = o.explain(err)
 		if !warned {
@@ -116,6 +123,27 @@ func (b *Bus) dial(ctx context.Context, o *Options, opts []nats.Option) error {
 			return fmt.Errorf("connect to nats at %s: %w", WithoutSecrets(o.URL), err)
 		}
 	}
+}
+
+// open connects once, to the servers of the context if there is one.
+func (b *Bus) open(o *Options, opts []nats.Option) (*nats.Conn, error) {
+	if o.Context == "" {
+		return nats.Connect(o.URL, opts...)
+	}
+	isRead := false
+	nc, settings, err := natscontext.Connect(o.Context, append(opts, func(*nats.Options) error {
+		isRead = true
+		return nil
+	})...)
+	if !isRead {
+		return nil, fmt.Errorf("%w: context of the nats CLI: %w", ErrIdentity, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	o.Domain = cmp.Or(settings.JSDomain, o.Domain)
+	b.address = WithoutSecrets(settings.URL)
+	return nc, nil
 }
 
 // awaitConnection waits until the server is connected, because a message is not buffered before.

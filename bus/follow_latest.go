@@ -75,7 +75,7 @@ func (b *Bus) readLatest(
 
 	var found []Record
 	for _, subject := range o.Subjects {
-		watched, done := b.permissions.watch(ctx, "$JS.API.DIRECT.GET."+o.Stream+"."+subject)
+		watched, done := b.permissions.watch(ctx, b.api+"DIRECT.GET."+o.Stream+"."+subject)
 		msg, err := stream.GetLastMsgForSubject(watched, subject)
 		if err = done(err); errors.Is(err, jetstream.ErrMsgNotFound) {
 			continue

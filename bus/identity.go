@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -40,11 +41,14 @@ type Options struct {
 // Identity has the files and the name by which a client is known to the servers. The tags are those of
 // the flags of courier. Secrets are in files, not on the command line.
 type Identity struct {
-	CAFile   string `name:"nats-ca" group:"nats" help:"File with the certificates (PEM) of the authorities of the NATS servers. Requires TLS." env:"COURIER_NATS_CA"`
-	CertFile string `name:"nats-cert" group:"nats" help:"File with the client certificate (PEM) for NATS." env:"COURIER_NATS_CERT"`
-	KeyFile  string `name:"nats-key" group:"nats" help:"File with the key of --nats-cert." env:"COURIER_NATS_KEY"`
-	SeedFile string `name:"nats-nkey" group:"nats" help:"File with the nkey seed to authenticate with at NATS." env:"COURIER_NATS_NKEY"`
-	User     string `name:"nats-user" group:"nats" help:"User of the nkey seed (default: the name of its file up to the first dot)." env:"COURIER_NATS_USER"`
+	CAFile    string `name:"nats-ca" group:"nats" help:"File with the certificates (PEM) of the authorities of the NATS servers. Requires TLS." env:"COURIER_NATS_CA"`
+	CertFile  string `name:"nats-cert" group:"nats" help:"File with the client certificate (PEM) for NATS." env:"COURIER_NATS_CERT"`
+	KeyFile   string `name:"nats-key" group:"nats" help:"File with the key of --nats-cert." env:"COURIER_NATS_KEY"`
+	SeedFile  string `name:"nats-nkey" group:"nats" help:"File with the nkey seed to authenticate with at NATS." env:"COURIER_NATS_NKEY"`
+	CredsFile string `name:"nats-creds" group:"nats" help:"File with the credentials (JWT and nkey seed) to authenticate with at NATS." env:"COURIER_NATS_CREDS"`
+	User      string `name:"nats-user" group:"nats" help:"User of the nkey seed or of the credentials (default: the name of the file of the seed up to the first dot)." env:"COURIER_NATS_USER"`
+	Context   string `name:"nats-context" group:"nats" help:"Context of the nats CLI, by its name or the path of its file: its servers, files, user and JetStream domain are used instead of those of other flags." env:"COURIER_NATS_CONTEXT"`
+	Domain    string `name:"nats-domain" group:"nats" help:"JetStream domain, for example of a leaf node." env:"COURIER_NATS_DOMAIN"`
 }
 
 // ErrIdentity reports an address, or a file with a certificate, key or seed, that cannot be
@@ -79,22 +83,36 @@ func (o *Options) credentials() ([]nats.Option, error) {
 		options = append(options, nats.ClientCert(o.CertFile, o.KeyFile))
 	}
 
-	if o.SeedFile == "" {
+	switch {
+	case o.SeedFile != "" && o.CredsFile != "":
+		return nil, fmt.Errorf("%w: a seed (%q) and credentials (%q): want one of them",
+			ErrIdentity, o.SeedFile, o.CredsFile)
+	case o.CredsFile != "":
+		if _, err := os.ReadFile(o.CredsFile); err != nil {
+			return nil, fmt.Errorf("%w: credentials: %w", ErrIdentity, err)
+		}
+		options = append(options, nats.UserCredentials(o.CredsFile))
+	case o.SeedFile != "":
+		sign, err := nats.NkeyOptionFromSeed(o.SeedFile)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrIdentity, seedError(o.SeedFile))
+		}
+		options = append(options, sign)
+		o.User = cmp.Or(o.User, UserOf(o.SeedFile))
+	}
+	if !o.isNamed() {
 		return options, nil
-	}
-	sign, err := nats.NkeyOptionFromSeed(o.SeedFile)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrIdentity, seedError(o.SeedFile))
-	}
-	if o.User == "" {
-		o.User = UserOf(o.SeedFile)
 	}
 	if !schemas.ValidToken(o.User) {
 		return nil, fmt.Errorf("%w: user %q is not a name of 1 to 64 characters "+
-			"from a-z, 0-9, _ and -: name the user of the seed", ErrIdentity, o.User)
+			"from a-z, 0-9, _ and -: name the user", ErrIdentity, o.User)
 	}
-	inbox := nats.CustomInboxPrefix(schemas.InboxPrefix(o.User))
-	return append(options, sign, inbox), nil
+	return append(options, nats.CustomInboxPrefix(schemas.InboxPrefix(o.User))), nil
+}
+
+// isNamed reports whether the server knows the user by name, and limits the user's subjects.
+func (o *Options) isNamed() bool {
+	return o.SeedFile != "" || o.User != "" && (o.CredsFile != "" || o.Context != "")
 }
 
 // UserOf returns the user of a seed file by its name: "keys/ada.nk" belongs to ada.

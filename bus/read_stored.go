@@ -52,7 +52,7 @@ func (b *Bus) getStored(ctx context.Context, stream string, query map[string]any
 	}
 	ctx, cancel := context.WithTimeout(ctx, leaderTimeout)
 	defer cancel()
-	subject := "$JS.API.STREAM.MSG.GET." + stream
+	subject := b.api + "STREAM.MSG.GET." + stream
 	ctx, done := b.permissions.watch(ctx, subject)
 	msg, err := b.nc.RequestWithContext(ctx, subject, request)
 	if err = done(err); err != nil {

@@ -46,7 +46,7 @@ func (b *Bus) AwaitPrepared(ctx context.Context) error {
 func (b *Bus) prepareStream(ctx context.Context, s schemas.Stream) error {
 	stream, err := b.js.Stream(ctx, s.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		ctx, done := b.permissions.watch(ctx, "$JS.API.STREAM.CREATE."+s.Name)
+		ctx, done := b.permissions.watch(ctx, b.api+"STREAM.CREATE."+s.Name)
 		_, err := b.js.CreateStream(ctx, b.declared(s, jetstream.StreamConfig{}))
 		if err = done(err); err != nil {
 			return fmt.Errorf("create stream %s: %w", s.Name, unavailable(err))
@@ -85,7 +85,7 @@ func compare(have, want jetstream.StreamConfig) string {
 }
 
 func (b *Bus) updateStream(ctx context.Context, c jetstream.StreamConfig) error {
-	ctx, done := b.permissions.watch(ctx, "$JS.API.STREAM.UPDATE."+c.Name)
+	ctx, done := b.permissions.watch(ctx, b.api+"STREAM.UPDATE."+c.Name)
 	_, err := b.js.UpdateStream(ctx, c)
 	return done(err)
 }
@@ -176,7 +176,7 @@ func prepareBucket[C, S any](
 		}
 
 		attempt, cancel := context.WithTimeout(ctx, createTimeout)
-		watched, done := b.permissions.watch(attempt, "$JS.API.STREAM."+verb+"."+stream)
+		watched, done := b.permissions.watch(attempt, b.api+"STREAM."+verb+"."+stream)
 		_, err = write(watched, config)
 		err = done(err)
 		timedOut := attempt.Err() != nil && ctx.Err() == nil
