@@ -13,23 +13,20 @@ import (
 	"courier/schemas"
 )
 
-type deadCommand struct {
-	Replay deadReplay `cmd:"" help:"Publish the original bytes of dead letters again, once they can be decoded."`
-}
-
 // deadTimeout bounds reading the stream DEAD.
 const deadTimeout = time.Minute
 
-type deadReplay struct {
+type deadCommand struct {
 	natsFlags
 	outputFlags
+	Action  string   `arg:"" help:"replay: publish the original bytes of dead letters again, once they can be decoded." enum:"replay"`
 	Letters []uint64 `arg:"" optional:"" name:"letter" help:"Sequences of the letters in the stream DEAD."`
 	All     bool     `help:"Replay all letters that were not replayed yet, oldest first."`
 	DryRun  bool     `help:"Only report what would happen."`
 }
 
 // Run replays one letter after the other.
-func (c *deadReplay) Run(w *environment) error {
+func (c *deadCommand) Run(w *environment) error {
 	switch {
 	case !c.All && len(c.Letters) == 0:
 		return schemas.Invalid("letter", "missing: give sequences of the stream DEAD, or --all")
@@ -61,7 +58,7 @@ func (c *deadReplay) Run(w *environment) error {
 
 // letters returns the letters to replay, oldest first. It reads all of them before the first
 // replay, so that a message that becomes a dead letter again is not replayed twice.
-func (c *deadReplay) letters(ctx context.Context, b *bus.Bus) ([]bus.Letter, error) {
+func (c *deadCommand) letters(ctx context.Context, b *bus.Bus) ([]bus.Letter, error) {
 	ctx, cancel := context.WithTimeout(ctx, deadTimeout)
 	defer cancel()
 	all, err := b.Letters(ctx, c.Letters...)
