@@ -51,7 +51,8 @@ func (c *deadCommand) Run(w *environment) error {
 		return err
 	}
 	if r.Counts[bus.FateRefused] > 0 {
-		return notMet{fmt.Errorf("%d letters were refused again", r.Counts[bus.FateRefused])}
+		refused := schemas.FormatCount(uint64(r.Counts[bus.FateRefused]), "letter")
+		return notMet{fmt.Errorf("%s refused again", refused)}
 	}
 	return nil
 }
