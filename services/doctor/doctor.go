@@ -342,7 +342,7 @@ func (e *Examination) regressors(ctx context.Context, b *bus.Bus) {
 
 // letters checks for messages that could not be decoded.
 func (e *Examination) letters(ctx context.Context, b *bus.Bus) {
-	all, err := b.Letters(ctx, bus.LetterQuery{})
+	all, err := b.Letters(ctx)
 	if err != nil {
 		e.unread("dead letters", err)
 		return
