@@ -147,3 +147,96 @@ func text(e schemas.Event) string {
 	}
 	return e.Subject()
 }
+
+// mypy accepts the package and right calls, and refuses wrong ones.
+func TestPythonClient_IsTyped(t *testing.T) {
+	python := install(t)
+	out, err := run(t, ".", nil, python, "-m", "pip", "install", "--quiet", "--retries=1", "--timeout=10", "mypy")
+	if err != nil {
+		t.Skipf("mypy is not available: %v\n%s", err, out)
+	}
+	check := func(file string) (string, error) {
+		return run(t, t.TempDir(), nil, python, "-m", "mypy", "--strict", file)
+	}
+	right, err := filepath.Abs(filepath.Join("examples", "typed.py"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := check(right); err != nil {
+		t.Errorf("mypy refuses %s: %v\n%s", right, err, out)
+	}
+	for _, call := range []string{
+		`courier_client.Job("m").epoch("first")`,
+		`courier_client.Job("m").epoch(1, acuracy=0.5)`,
+		`courier_client.Job("m").close(1)`,
+		`courier_client.Client().predict("m", cpus=2)`,
+		`courier_client.Client().status(7)`,
+	} {
+		file := filepath.Join(t.TempDir(), "wrong.py")
+		if err := os.WriteFile(file, []byte("import courier_client\n"+call+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := check(file); err == nil {
+			t.Errorf("mypy accepts %s:\n%s", call, out)
+		}
+	}
+}
+
+// The client asks services of the contract, and raises their refusals.
+func TestPythonClient_Asks(t *testing.T) {
+	python := install(t)
+	server := bustest.NewServer(t)
+	b := server.Connect(t)
+	ctx, stop := context.WithCancel(t.Context())
+	ready, ended := make(chan struct{}), make(chan error, 1)
+	answer := func(_ context.Context, q *schemas.JobRequest) (any, error) {
+		if q.User != "ada" || q.Labels["team"] != "vision" || len(q.CPUs) != 2 || q.JobID == "taken" {
+			return nil, schemas.Errorf(schemas.CodeConflict, "id", "the request is %+v", *q)
+		}
+		return &schemas.Advice{Decision: schemas.MeetsSLO}, nil
+	}
+	go func() {
+		ended <- b.Serve(ctx, bus.Service{
+			Name: "advisor", Version: "1.0.0", Ready: func() { close(ready) },
+			Endpoints: []bus.Endpoint{
+				bus.Handle(schemas.SubjectJobPredict, answer),
+				bus.Handle(schemas.SubjectJobSubmit, answer),
+				bus.Handle(schemas.SubjectJobList, func(_ context.Context, q *schemas.JobListRequest) (any, error) {
+					return &schemas.JobList{Jobs: []schemas.JobStatus{{JobID: "a", User: q.User}}}, nil
+				}),
+			},
+		})
+	}()
+	defer func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+	<-ready
+
+	const script = `
+import courier_client
+client = courier_client.Client(user="ada")
+fields = dict(cpus=(2, 4), epochs=3, slo="10m", labels={"team": "vision"})
+assert client.predict("m", **fields)["decision"] == "meets_slo"
+assert client.submit("m", **fields)["decision"] == "meets_slo"
+assert [job["job_id"] for job in client.jobs(user="ada")] == ["a"]
+for question, code in (
+    (lambda: client.submit("m", job_id="taken", **fields), "conflict"),
+    (lambda: client.predict("m", cpus=(2, 4)), "invalid"),
+    (lambda: client.status("a"), "unavailable"),
+    (lambda: courier_client.Client("nats://127.0.0.1:1").status("a"), "unavailable"),
+):
+    try:
+        question()
+    except courier_client.RequestError as error:
+        assert error.code == code, error
+    else:
+        raise AssertionError(code)
+`
+	env := []string{"COURIER_NATS_URL=" + server.URL(), "PYTHONDONTWRITEBYTECODE=1"}
+	if out, err := run(t, t.TempDir(), env, python, "-c", script); err != nil {
+		t.Errorf("the script: %v\n%s", err, out)
+	}
+}

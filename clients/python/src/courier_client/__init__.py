@@ -10,6 +10,7 @@ Under ``courier run`` the epochs go to its side channel. Elsewhere they go to th
 exception into the training.
 """
 
+from ._client import Client, RequestError
 from ._job import Advice, EpochHandle, Interval, Job
 
-__all__ = ["Advice", "EpochHandle", "Interval", "Job"]
+__all__ = ["Advice", "Client", "EpochHandle", "Interval", "Job", "RequestError"]

@@ -12,7 +12,12 @@ import socket
 import threading
 import time
 from datetime import datetime, timezone
-from typing import Any, Callable, Dict, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Optional, Tuple
+
+if TYPE_CHECKING:
+    from typing_extensions import ParamSpec  # in typing since Python 3.10
+
+    P = ParamSpec("P")
 
 log = logging.getLogger("courier_client")
 
@@ -189,14 +194,17 @@ def now() -> str:
     return datetime.now(timezone.utc).isoformat().replace("+00:00", "Z")
 
 
-def quietly(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Turns exceptions of a method into one log message, because the training must go on."""
+def quietly(method: Callable[P, None]) -> Callable[P, None]:
+    """Turns exceptions of a method into one log message, because the training must go on.
+
+    The method keeps its parameters for a type checker, which refuses a wrong call.
+    """
     reported = set()
 
     @functools.wraps(method)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
-            return method(*args, **kwargs)
+            method(*args, **kwargs)
         except Exception as error:
             if method.__name__ not in reported:
                 reported.add(method.__name__)
