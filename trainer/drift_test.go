@@ -83,7 +83,7 @@ func TestTrainer_ImportedRunsAreNoDrift(t *testing.T) {
 	past.factor["a"], past.factor["b"] = 3, 3
 	past.run(t, 60)
 	f.factor["a"], f.factor["b"] = 1.5, 1.5
-	f.run(t, 10) // from twelve on, a fit replaces the correction
+	f.run(t, 12) // as many as a fit needs, which would replace the correction
 	train(t, b)
 	e := awaitState(t, b, schemas.DriftActive)
 	if e.Scope != schemas.DriftAll || math.Abs(e.Ratio/1.5-1) > 0.1 {

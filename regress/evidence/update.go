@@ -20,7 +20,8 @@ const (
 //
 // Without drift it serves a fit of all runs. While factors or suspects are active, it
 // serves the base with corrections, until there are enough runs since the jump for a fit; the fit
-// adjusts earlier runs. Runs of new configurations, and old runs that are found later, for example
+// adjusts earlier runs. A factor is served at least once, so that it becomes known, however many runs
+// show it at first. Runs of new configurations, and old runs that are found later, for example
 // by an import, are learned immediately, also by the base.
 func (s *State) Update(ctx context.Context, runs []Run, o Options) (*State, error) {
 	runs = withoutDuplicates(runs)
@@ -41,7 +42,7 @@ func (s *State) Update(ctx context.Context, runs []Run, o Options) (*State, erro
 	by := next.corrections()
 	lessons := next.collectLateRuns(runs)
 	switch {
-	case next.needsRebase(by):
+	case next.needsRebase(by) && (s.Corrected || len(by.Factors()) == 0):
 		return next.rebase(ctx, runs, o)
 	case lessons:
 		if err := next.refitBase(ctx, runs, o); err != nil {
