@@ -229,39 +229,6 @@ func TestAdmission_AsksTheDeadlinePolicy(t *testing.T) {
 	}
 }
 
-// The status of a running job has the CPUs that it has given up, and a job that waits for them is
-// admitted, although no epoch has ended.
-func TestAdvisor_AdmitsAJobOnAppliedCPUs(t *testing.T) {
-	s := newElasticServer(t, Options{Policy: Policy{
-		Admission: schemas.AdmissionQueue, MoveCPUs: MovesOn,
-	}}, "node-a")
-	s.run(s.request("old", 4*time.Hour, "node-a"), 2)
-	waiting := s.request("waiting", 0, "node-a")
-	if v, a := verdict(t, s.Bus, waiting); v != schemas.Queued {
-		t.Fatalf("waiting: %s: %s; want queued", v, a.Message)
-	}
-	e := advisortest.MovedEvent("old", schemas.MoveApplied, 2, 1, time.Now().UTC())
-	e.Epoch = 1
-	publish(t, s.Bus, e)
-	await(t, "the status with one CPU", func() bool { return status(t, s.Bus, "old").CPUs == 1 })
-	var admitted *schemas.JobAdmitted
-	await(t, "the admission of the waiting job", func() bool {
-		subject := schemas.JobSubject("waiting", schemas.EventAdmitted)
-		records, err := s.Last(within(t), schemas.StreamJob, subject)
-		if err != nil || len(records) == 0 {
-			return false
-		}
-		admitted = records[0].Event.(*schemas.JobAdmitted)
-		return true
-	})
-	if diff := cmp.Diff(uint32(1), admitted.Advice.Chosen.CPUs); diff != "" {
-		t.Errorf("CPUs of the waiting job (-want +got):\n%s", diff)
-	}
-	if got := status(t, s.Bus, "old"); got.EpochsDone != 0 {
-		t.Errorf("status of old %+v, want no epoch", got)
-	}
-}
-
 // The advisor advises a job at risk to take a free CPU. Without the operator's consent the advice is a
 // dry run.
 func TestAdvisor_AdvisesMovesOfCPUs(t *testing.T) {

@@ -328,30 +328,6 @@ func TestConsumeBatch_RepeatsAnOpenIntentWithTheSameRecords(t *testing.T) {
 	}
 }
 
-func TestConsumeBatch_RepeatsAfterAnError(t *testing.T) {
-	t.Parallel()
-	b := bustest.New(t)
-	publish(t, b, 1, 2)
-	ctx, cancel := context.WithCancel(within(t))
-	calls := 0
-	err := b.ConsumeBatch(
-		ctx,
-		nodeDurable(),
-		bus.BatchOptions{MaxAge: 50 * time.Millisecond},
-		func(_ context.Context, batch bus.Batch) error {
-			calls++
-			if calls == 1 {
-				return errors.New("the database is unavailable")
-			}
-			cancel()
-			return nil
-		},
-	)
-	if err != nil || calls != 2 {
-		t.Errorf("got %d calls of the handler, error %v; want 2", calls, err)
-	}
-}
-
 func TestServe_TranslatesErrors(t *testing.T) {
 	t.Parallel()
 	s := bustest.NewServer(t)

@@ -143,15 +143,3 @@ func serve(t *testing.T, p policy.Policy, jobs []policy.Job) float64 {
 	}
 	return sum
 }
-
-// BenchmarkJCT plans 1,000 running jobs on 2,048 units.
-func BenchmarkJCT(b *testing.B) {
-	var running []policy.Job
-	for i := range 1000 {
-		running = append(running, newJob(fmt.Sprint(i), float64(i), time.Hour, 1))
-	}
-	v := newView(2048, running, []policy.Job{newJob("a", 3600, time.Hour, 0)})
-	for b.Loop() {
-		policy.JCT().Plan(v)
-	}
-}

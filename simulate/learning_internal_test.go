@@ -205,19 +205,3 @@ func TestChoosePoint(t *testing.T) {
 		}
 	}
 }
-
-// BenchmarkSimulate plays 1,000 submissions of the default world, without fits.
-func BenchmarkSimulate(b *testing.B) {
-	s := NewScenario(DefaultWorld(), 1000, 0.95, simulateSeed)
-	for _, name := range DefaultRules() {
-		b.Run("rule="+name+"/submissions=1000", func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := s.Play(b.Context(), fittedRule(b, name), nil); err != nil {
-					b.Fatal(err)
-				}
-			}
-			b.ReportMetric(1000*float64(b.N)/b.Elapsed().Seconds(), "submissions/s")
-		})
-	}
-}

@@ -169,9 +169,19 @@ func TestPast_DroppedRunsStayNeighbours(t *testing.T) {
 	}
 }
 
+// addShortRun adds run n of a log: one epoch, and its end a second later.
+func addShortRun(p *Past, n int, set schemas.Setting) {
+	job, at := fmt.Sprint("job-", n), time.Unix(1_790_000_000+int64(10*n), 0)
+	stamp := schemas.JobStamp{Stamp: schemas.Stamp{EventID: job, At: at}, JobID: job, Run: 1}
+	epoch := &schemas.Epoch{JobStamp: stamp, Setting: set, Epoch: 1, DurationSeconds: 5}
+	stamp.At = at.Add(time.Second)
+	end := &schemas.Ended{JobStamp: stamp, Setting: set, Outcome: schemas.EventFinished}
+	addAll(p, []schemas.Event{epoch, end}, uint64(2*n+1))
+}
+
 // Beyond its limit a past drops runs of frequent configurations, not the only run of a rare one.
 func TestPast_KeepsRareConfigurations(t *testing.T) {
-	p, sequence := NewLimitedPast(Limits{SettingRuns: 50, Runs: 20, Spans: 5}), uint64(0)
+	p := NewLimitedPast(Limits{SettingRuns: 50, Runs: 20, Spans: 5})
 	for n := range 300 {
 		set := schemas.Setting{
 			Model:     "frequent",
@@ -183,21 +193,7 @@ func TestPast_KeepsRareConfigurations(t *testing.T) {
 		if n < 10 {
 			set.Model = fmt.Sprint("rare-", n)
 		}
-		job, at := fmt.Sprint("job-", n), time.Unix(1_790_000_000+int64(10*n), 0)
-		stamp := schemas.JobStamp{Stamp: schemas.Stamp{EventID: job, At: at}, JobID: job, Run: 1}
-		p.Add(&schemas.Epoch{
-			JobStamp:        stamp,
-			Setting:         set,
-			Epoch:           1,
-			DurationSeconds: 5,
-		}, sequence+1)
-		stamp.At = at.Add(time.Second)
-		p.Add(&schemas.Ended{
-			JobStamp: stamp,
-			Setting:  set,
-			Outcome:  schemas.EventFinished,
-		}, sequence+2)
-		sequence += 2
+		addShortRun(p, n, set)
 	}
 	models, newest := map[string]int{}, ""
 	for _, x := range p.Examples(schemas.TargetEpochTime) {
@@ -216,7 +212,7 @@ func TestPast_KeepsRareConfigurations(t *testing.T) {
 
 // Models that are trained once do not displace models that are trained every day.
 func TestPast_KeepsModelsThatStillRun(t *testing.T) {
-	p, sequence := NewLimitedPast(Limits{Runs: 20, Spans: 5}), uint64(0)
+	p := NewLimitedPast(Limits{Runs: 20, Spans: 5})
 	for n := range 400 {
 		set := schemas.Setting{
 			Model:     fmt.Sprint("once-", n),
@@ -227,21 +223,7 @@ func TestPast_KeepsModelsThatStillRun(t *testing.T) {
 		if n%5 == 0 {
 			set.Model = "daily"
 		}
-		job, at := fmt.Sprint("job-", n), time.Unix(1_790_000_000+int64(10*n), 0)
-		stamp := schemas.JobStamp{Stamp: schemas.Stamp{EventID: job, At: at}, JobID: job, Run: 1}
-		p.Add(&schemas.Epoch{
-			JobStamp:        stamp,
-			Setting:         set,
-			Epoch:           1,
-			DurationSeconds: 5,
-		}, sequence+1)
-		stamp.At = at.Add(time.Second)
-		p.Add(&schemas.Ended{
-			JobStamp: stamp,
-			Setting:  set,
-			Outcome:  schemas.EventFinished,
-		}, sequence+2)
-		sequence += 2
+		addShortRun(p, n, set)
 	}
 	models := map[string]int{}
 	for _, x := range p.Examples(schemas.TargetEpochTime) {

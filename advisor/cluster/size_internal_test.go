@@ -55,9 +55,6 @@ func podEvents(n int) []schemas.Event {
 // runThrough applies all events of a job.
 func runThrough(c *Cluster, n int, at time.Time) { apply(c, podEvents(n), n, at) }
 
-// begin applies the events of a job up to its advice after the first epoch.
-func begin(c *Cluster, n int, at time.Time) { apply(c, podEvents(n)[:4], n, at) }
-
 func apply(c *Cluster, events []schemas.Event, n int, at time.Time) {
 	for i, e := range events {
 		at = at.Add(2 * time.Second)
@@ -116,39 +113,4 @@ func heapBytes() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
-}
-
-// BenchmarkCluster measures a state with 100,000 ended and 10,000 running jobs: its memory, and the
-// time to freeze, encode, decode and find silent jobs.
-func BenchmarkCluster(b *testing.B) {
-	before := heapBytes()
-	c := New()
-	at := time.Date(2026, time.November, 21, 8, 0, 0, 0, time.UTC)
-	const ended, running = maxEndedJobs, 10_000
-	for n := range ended {
-		runThrough(c, n, at.Add(time.Duration(n)*time.Second))
-	}
-	at = at.Add(ended * time.Second)
-	for n := range running {
-		begin(c, ended+n, at)
-	}
-	grown := float64(heapBytes()-before) / 1e6
-	data := encoded(b, c)
-	for _, part := range []struct {
-		name string
-		run  func()
-	}{
-		{"freeze", func() { c.Freeze() }},
-		{"encode", func() { encoded(b, c) }},
-		{"decode", func() { restored(b, c) }},
-		{"silent", func() { c.Silent(at.Add(time.Second)) }},
-	} {
-		b.Run(part.name, func(b *testing.B) {
-			for b.Loop() {
-				part.run()
-			}
-			b.ReportMetric(grown, "heap-MB")
-			b.ReportMetric(float64(len(data))/1e6, "snapshot-MB")
-		})
-	}
 }

@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"testing"
-	"time"
 
 	"courier/policy"
 	"courier/policy/quality"
@@ -254,17 +253,5 @@ func TestPlan_PermutedJobsGetPermutedShares(t *testing.T) {
 		if math.Abs(sum-1) > 1e-9 {
 			t.Fatalf("the shares sum to %g", sum)
 		}
-	}
-}
-
-// BenchmarkPlan plans 1,000 jobs.
-func BenchmarkPlan(b *testing.B) {
-	random := rand.New(rand.NewPCG(9, 10))
-	v := &policy.View{Now: time.Unix(0, 0)}
-	for i := range 1000 {
-		v.Jobs = append(v.Jobs, job(fmt.Sprint(i), 1, random.Float64()))
-	}
-	for b.Loop() {
-		quality.New(quality.Options{}).Plan(v)
 	}
 }

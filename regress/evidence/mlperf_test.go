@@ -2,16 +2,10 @@ package evidence_test
 
 import (
 	"cmp"
-	"compress/gzip"
 	"context"
-	"encoding/csv"
-	"errors"
-	"io/fs"
 	"maps"
 	"math"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"testing"
@@ -30,54 +24,23 @@ type repeated struct {
 var rising = map[string]float64{"resnet": 1, "ssd": 1, "retinanet": 1, "dlrm": 1, "dlrm_dcnv2": 1,
 	"gnn": 1, "rgat": 1, "ncf": 1, "unet3d": 1, "deepcam": 1, "openfold": 1, "gnmt": .01, "rnnt": -1}
 
-// zipped calls do for each row of a compressed table.
-func zipped(t testing.TB, path string, do func(row map[string]string)) {
-	t.Helper()
-	if underRace {
-		t.Skip("a question of numbers, not of races")
-	}
-	file, err := os.Open(filepath.Join(shared, path))
-	if errors.Is(err, fs.ErrNotExist) {
-		t.Skipf("data is absent: %s", path)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	unzipped, err := gzip.NewReader(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rows, err := csv.NewReader(unzipped).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, row := range rows[1:] {
-		byName := map[string]string{}
-		for i, name := range rows[0] {
-			byName[name] = row[i]
-		}
-		do(byName)
-	}
-}
-
 // mlperf returns groups of five or more successful runs; an epoch is the interval between two
 // evaluations. At most most groups of a benchmark are drawn.
 func mlperf(t testing.TB, most int) (all []repeated) {
 	type evaluation struct{ seconds, accuracy float64 }
 	evaluations := map[string][]evaluation{}
-	zipped(t, "mlperf/evals.csv.gz", func(row map[string]string) {
+	for _, row := range table(t, "mlperf/evals.csv.gz") {
 		s, err1 := strconv.ParseFloat(row["seconds"], 64)
 		a, err2 := strconv.ParseFloat(row["accuracy"], 64)
 		if err1 == nil && err2 == nil {
 			evaluations[row["run"]] = append(evaluations[row["run"]], evaluation{s, a})
 		}
-	})
+	}
 	groups := map[[3]string][][]evidence.EpochRecord{}
-	zipped(t, "mlperf/runs.csv.gz", func(row map[string]string) {
+	for _, row := range table(t, "mlperf/runs.csv.gz") {
 		scale, isRising := rising[row["benchmark"]]
 		if row["status"] != "success" || row["global_batch_size"] == "" || !isRising {
-			return
+			continue
 		}
 		evals := evaluations[row["run"]]
 		slices.SortFunc(evals, func(a, b evaluation) int { return cmp.Compare(a.seconds, b.seconds) })
@@ -100,7 +63,7 @@ func mlperf(t testing.TB, most int) (all []repeated) {
 				row["global_batch_size"]}
 			groups[key] = append(groups[key], epochs)
 		}
-	})
+	}
 	of := map[string][]repeated{}
 	for _, key := range slices.SortedFunc(maps.Keys(groups), func(a, b [3]string) int {
 		return slices.Compare(a[:], b[:])

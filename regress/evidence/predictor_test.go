@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"sync"
 	"testing"
 
@@ -131,6 +132,27 @@ func TestTime_StartupIsLearnedFromTheFirstRun(t *testing.T) {
 	if got := p.Time(elsewhere, 8); math.Abs(got.StartupSeconds-3) > 1e-9 {
 		t.Errorf("start-up on another node type is %g s, want that of the model, 3 s", got.StartupSeconds)
 	}
+}
+
+// synthetic returns runs of n configurations of one model.
+func synthetic(n int) []evidence.Run {
+	random := rand.New(rand.NewPCG(1, 1))
+	var runs []evidence.Run
+	for i := range n {
+		c := configurationOf("a", 8<<(i%8), "x")
+		c.CPUs = 1 << (i / 8 % 5)
+		c.ConcurrentJobs = float64(1 + i/40)
+		seconds := 1000/float64(c.BatchSize) + 5/math.Sqrt(float64(c.CPUs)) + c.ConcurrentJobs
+		for k := range 2 {
+			r := curveOf(fmt.Sprint(i, k), c.BatchSize, 12, 1)
+			r.Configuration = c
+			for e, s := range draw(random, seconds, 12) {
+				r.Epochs[e].Seconds = s
+			}
+			runs = append(runs, r)
+		}
+	}
+	return runs
 }
 
 // Predictions do not depend on the number of requested loads, nor on concurrent requests.

@@ -1,9 +1,11 @@
 package evidence_test
 
 import (
+	"compress/gzip"
 	"encoding/csv"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"math"
@@ -12,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"courier/regress/evidence"
@@ -24,7 +27,7 @@ const shared = "../../../shared/data"
 // share nothing between goroutines.
 var underRace bool
 
-// table reads a CSV file as rows by column name.
+// table reads a CSV file, which may be compressed, as rows by column name.
 func table(t testing.TB, path string) []map[string]string {
 	t.Helper()
 	if underRace {
@@ -38,7 +41,13 @@ func table(t testing.TB, path string) []map[string]string {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	rows, err := csv.NewReader(file).ReadAll()
+	var text io.Reader = file
+	if strings.HasSuffix(path, ".gz") {
+		if text, err = gzip.NewReader(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rows, err := csv.NewReader(text).ReadAll()
 	if err != nil {
 		t.Fatal(err)
 	}

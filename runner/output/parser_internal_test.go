@@ -295,31 +295,3 @@ func TestParser_ReadsCounts(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkParser(b *testing.B) {
-	for _, test := range []struct{ name, line string }{
-		{
-			"bigdl iteration",
-			"2026-11-21 12:00:00 INFO  DistriOptimizer$:427 - " +
-				"[Epoch 3 320/600][Iteration 9][Wall Clock 91.114175155s] " +
-				"Trained 132.0 records in 0.05 seconds. Throughput is 2560.6 records/second. " +
-				"Loss is 0.15130447. Net's hyper parameters: Current learning rate is 0.05.\n",
-		},
-		{"json epoch", `{"epoch":3,"seconds":2.5,"loss":0.25,"accuracy":0.97}` + "\n"},
-		{"other line", "step 17 of 400, all is well with the network and its data\n"},
-		{"line of a megabyte", strings.Repeat("x", 1<<20) + "\n"},
-	} {
-		b.Run(test.name, func(b *testing.B) {
-			p, err := New("")
-			if err != nil {
-				b.Fatal(err)
-			}
-			line := []byte(test.line)
-			b.ReportAllocs()
-			b.SetBytes(int64(len(line)))
-			for b.Loop() {
-				p.Write(0, line, time.Time{})
-			}
-		})
-	}
-}

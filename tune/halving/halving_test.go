@@ -189,17 +189,3 @@ func TestPlans_KeepTheirBoundsOnRandomInput(t *testing.T) {
 		plansOf(t, data)
 	}
 }
-
-// BenchmarkPlan plans a tuning of 1,024 trials.
-func BenchmarkPlan(b *testing.B) {
-	var options []halving.TrialOption
-	for n := 1.0; n <= 128; n *= 2 {
-		options = append(options, halving.TrialOption{Seconds: 100/n + n/10, Cost: 1 + n/50})
-	}
-	front, stages := halving.Front(options), halving.Stages(1024, 2, 2)
-	for b.Loop() {
-		if _, err := halving.FrontsOf(front, stages).FastestWithin(6000); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
