@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -253,13 +252,12 @@ func (c *logAndTables) count(t *testing.T, want uint64) {
 }
 
 // command runs courier store rebuild or verify as an operator.
-func (c *logAndTables) command(t *testing.T, want exitStatus, args ...string) {
+func (c *logAndTables) command(t *testing.T, want int, args ...string) {
 	t.Helper()
 	out, err := courier(t, append([]string{"store"},
 		append(args, "--nats-url", c.url, "--clickhouse-url", c.table)...)...)
-	var status exitStatus
-	if err != nil && !errors.As(err, &status) || status != want {
-		t.Fatalf("courier store %s = %v, want status %d\n%s", strings.Join(args, " "), err, want, out)
+	if exitCode(err) != want {
+		t.Fatalf("courier store %s = %v, want code %d\n%s", strings.Join(args, " "), err, want, out)
 	}
 }
 
