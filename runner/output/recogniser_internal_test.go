@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -198,4 +199,39 @@ func FuzzRecognised(f *testing.F) {
 		check(r.Write(0, data[half:], noon.Add(time.Second)))
 		check(r.Close(noon.Add(2*time.Second), true))
 	})
+}
+
+// cpuTime returns the time of the processor that this process has used, which other processes do not
+// lengthen.
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+func BenchmarkRecognised(b *testing.B) {
+	for _, c := range []struct{ name, line string }{
+		{"short", "Epoch 3/10 - loss: 0.1234 - val_acc: 0.91\n"},
+		{"batch",
+			"Epoch: [0]  [20/37]  eta: 0:01:13  lr: 0.000100 " +
+				" loss: 16.0000 (18.0000)  loss_ce: 0.8422 (0.8087)  time: 3.9890  data: 0.0297  max mem: 6825\n"},
+		{"prose", "Downloading the data set from the mirror, this may take a while\n"},
+		{"logger",
+			"2024-03-04 10:00:00,123 " +
+				"- mmengine - INFO - Iter(train) [ 2000/8000]  lr: 9.9e-03  time: 0.3210\n"},
+		{"noise", strings.Repeat("x", 4000) + "\n"},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			r := newParserFor(b, 10)
+			line := []byte(c.line)
+			b.ReportAllocs()
+			begin := cpuTime()
+			for b.Loop() {
+				r.Write(0, line, noon)
+			}
+			b.ReportMetric(float64((cpuTime()-begin).Nanoseconds())/float64(b.N), "cpu-ns/op")
+		})
+	}
 }

@@ -58,7 +58,8 @@ func TestStoreVerify_FindsDifferencesThatARebuildRemoves(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	contains(command(exitNotMet, "verify"), ": 2 missing, 1 duplicated, 0 only in the table", "courier store rebuild NODE")
+	contains(command(exitNotMet, "verify"), ": 2 missing, 1 duplicated, 0 only in the table",
+		"courier store rebuild NODE")
 	contains(command(0, "rebuild", "NODE"), "Rebuilt from the log in ",
 		"Log, tables and roll-ups agree.")
 	var r struct {
