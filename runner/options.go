@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"os/user"
-	"slices"
 	"strings"
 	"time"
 
@@ -178,8 +177,11 @@ func (o *Options) validate() error {
 	if err := o.Request.Validate(); err != nil {
 		return err
 	}
-	err := errors.Join(oneOf("adapt", o.Adapt, adaptValues), oneOf("resize", o.Resize, resizeValues),
-		oneOf("stop_when_late", o.StopWhenLate, stopValues))
+	err := errors.Join(
+		schemas.OneOf("adapt", o.Adapt, adaptValues...),
+		schemas.OneOf("resize", o.Resize, resizeValues...),
+		schemas.OneOf("stop_when_late", o.StopWhenLate, stopValues...),
+	)
 	switch {
 	case err != nil:
 		return err
@@ -205,13 +207,6 @@ func (o *Options) validate() error {
 		return fmt.Errorf("find the program: %w", err)
 	}
 	return nil
-}
-
-func oneOf(field, value string, values []string) error {
-	if slices.Contains(values, value) {
-		return nil
-	}
-	return schemas.Invalid(field, "%q is not one of %s", value, strings.Join(values, ", "))
 }
 
 // newJobID returns a unique ID for a job of the model.

@@ -209,7 +209,7 @@ func (a *Advice) Validate() error {
 	}
 	return cmp.Or(
 		a.JobStamp.validate(),
-		validateOneOf("decision", a.Decision, MeetsSLO, BestEffort, Exploring, Weighted),
+		OneOf("decision", a.Decision, MeetsSLO, BestEffort, Exploring, Weighted),
 		validateLength("alternatives", len(a.Alternatives), MaxCandidates),
 	)
 }

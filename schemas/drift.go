@@ -106,11 +106,11 @@ func (e *Drift) Validate() error {
 	return cmp.Or(
 		e.Stamp.validate(),
 		validateToken("target", e.Target),
-		validateOneOf("scope", e.Scope, DriftAll, DriftNodeType, DriftModel),
+		OneOf("scope", e.Scope, DriftAll, DriftNodeType, DriftModel),
 		validateText("model", e.Model),
 		validateText("dataset", e.Dataset),
 		validateText("node_type", e.NodeType),
-		validateOneOf("state", e.State, DriftActive, DriftReplaced, DriftWithdrawn),
+		OneOf("state", e.State, DriftActive, DriftReplaced, DriftWithdrawn),
 		validateRatios(ratioField{"explained_ratio", &e.ExplainedRatio}),
 	)
 }

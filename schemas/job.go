@@ -240,7 +240,7 @@ func (e *Epoch) Validate() error {
 		return Invalid("duration_seconds", "missing or 0; want a time above 0")
 	}
 	for _, f := range e.JobCgroupFigures {
-		if err := validateOneOf("job_cgroup_figures", f, FigureCPU, FigureMemory, FigureIO); err != nil {
+		if err := OneOf("job_cgroup_figures", f, FigureCPU, FigureMemory, FigureIO); err != nil {
 			return err
 		}
 	}
@@ -248,7 +248,7 @@ func (e *Epoch) Validate() error {
 		e.JobStamp.validate(),
 		validateRange("epoch", e.Epoch, 1, MaxEpochs),
 		validateSeconds("duration_seconds", e.DurationSeconds),
-		validateOneOf("duration_source", e.DurationSource, DurationReported, DurationArrival),
+		OneOf("duration_source", e.DurationSource, DurationReported, DurationArrival),
 		validateLength("metric", len(e.Metric), MaxMetricLength),
 		e.Setting.validate(),
 		e.Phases.Validate(),
@@ -310,7 +310,7 @@ func (e *Ended) Subject() string { return JobSubject(e.JobID, e.Outcome) }
 func (e *Ended) Validate() error {
 	err := cmp.Or(
 		e.JobStamp.validate(),
-		validateOneOf("outcome", e.Outcome, EventFinished, EventFailed, EventCancelled, EventLost, EventFound),
+		OneOf("outcome", e.Outcome, EventFinished, EventFailed, EventCancelled, EventLost, EventFound),
 		validateSeconds("duration_seconds", e.DurationSeconds),
 		validateLength("reason", len(e.Reason), maxReason),
 		validateRatios(ratioField{"accuracy", e.Accuracy}),

@@ -175,11 +175,11 @@ func (e *Moved) Validate() error {
 	}
 	return cmp.Or(
 		e.JobStamp.validate(),
-		validateOneOf("move", e.Move, MoveBatchSize, MoveCPUs),
-		validateOneOf("outcome", e.Outcome,
+		OneOf("move", e.Move, MoveBatchSize, MoveCPUs),
+		OneOf("outcome", e.Outcome,
 			MoveApplied, MoveCarriedOut, MoveKept, MoveUndone, MoveRefused, MoveDryRun),
-		validateOneOf("means", e.Means, ByControl, ByRestart, ByWeight, ByCap, ByDocker, ByKubernetes),
-		validateOneOf("purpose", e.Purpose,
+		OneOf("means", e.Means, ByControl, ByRestart, ByWeight, ByCap, ByDocker, ByKubernetes),
+		OneOf("purpose", e.Purpose,
 			"", MoveLent, MoveReturned, MoveAtRisk, MoveLeftOver, MoveForeignLoad, MoveSaved),
 		validateOptionalToken("for_job", e.ForJob),
 		validateRange("from_batch_size", e.FromBatchSize, 0, MaxBatchSize),

@@ -175,7 +175,7 @@ func validateTarget(target string, all bool) error {
 	if target == "" && all {
 		return nil
 	}
-	return validateOneOf("target", target, Targets()...)
+	return OneOf("target", target, Targets()...)
 }
 
 // TrainReply is the reply to regressor.train.

@@ -73,7 +73,7 @@ func (e *Risk) Validate() error {
 	}
 	return cmp.Or(
 		e.JobStamp.validate(),
-		validateOneOf("cause", e.Cause, Causes()...),
+		OneOf("cause", e.Cause, Causes()...),
 		validateRatios([]ratioField{
 			{"probability", &e.Probability},
 			{"confidence", &e.Confidence},

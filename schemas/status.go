@@ -52,7 +52,7 @@ func (sel StateSelection) validate() error {
 		known = append(known, string(s))
 	}
 	for one := range strings.SplitSeq(string(sel), ",") {
-		if err := validateOneOf("state", one, known...); err != nil {
+		if err := OneOf("state", one, known...); err != nil {
 			return err
 		}
 	}
@@ -144,7 +144,7 @@ func (r *JobListRequest) Validate() error {
 		validateLength("label", len(r.Label), 2*MaxSearchBytes),
 		validateOptionalToken("after", r.After),
 		r.State.validate(),
-		validateOneOf("sort", strings.TrimPrefix(r.Sort, "-"), append(JobOrders(), "")...),
+		OneOf("sort", strings.TrimPrefix(r.Sort, "-"), append(JobOrders(), "")...),
 	)
 }
 

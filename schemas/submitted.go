@@ -46,5 +46,5 @@ func (e *JobAdmitted) Validate() error {
 	if e.Advice.JobID != e.JobID {
 		return Invalid("advice", "is for job %q, want %q", clip(e.Advice.JobID), clip(e.JobID))
 	}
-	return cmp.Or(e.JobStamp.validate(), validateOneOf("action", e.Advice.Action, ActionStart), e.Advice.Validate())
+	return cmp.Or(e.JobStamp.validate(), OneOf("action", e.Advice.Action, ActionStart), e.Advice.Validate())
 }

@@ -127,12 +127,19 @@ func validateSeconds(field string, v float64) error {
 	return nil
 }
 
-// validateOneOf accepts some values.
-func validateOneOf[S ~string](field string, value S, allowed ...S) error {
+// OneOf returns an error that names the allowed values unless value is one of them. An empty value is
+// allowed if it is among them.
+func OneOf[S ~string](field string, value S, allowed ...S) error {
 	if slices.Contains(allowed, value) {
 		return nil
 	}
-	return Invalid(field, "%q is not one of %v", clip(string(value)), allowed)
+	var names []string
+	for _, v := range allowed {
+		if v != "" {
+			names = append(names, string(v))
+		}
+	}
+	return Invalid(field, "%q is not one of %s", clip(string(value)), strings.Join(names, ", "))
 }
 
 // validateLength accepts a text, or a list, with at most some bytes, or entries.
