@@ -26,8 +26,8 @@ import (
 // the flags of courier gateway.
 type Outward struct {
 	JobLinks     map[string]string `name:"job-link" placeholder:"NAME=URL" help:"Link on the page of a job to another system, such as 'logs=https://logs.example/?q={id}'; {id}, {user}, {model}, {dataset} and {node} are replaced." env:"COURIER_JOB_LINK"`
-	Notify       string            `placeholder:"URL" help:"Webhook, as Slack's, that is sent jobs at risk, their all-clears, lost jobs, missed SLOs, drifts, and runs that are not learned from. Set it for one gateway of a cluster." env:"COURIER_NOTIFY"`
-	NotifySecret string            `placeholder:"TEXT" help:"Sign notifications with this key: the header Courier-Signature has the time and the HMAC-SHA256, in hex, of time, a dot and the body." env:"COURIER_NOTIFY_SECRET"`
+	Notify       string            `placeholder:"URL" help:"Send notifications to this webhook, in the format of Slack: jobs at risk, their all-clears, lost jobs, missed SLOs, drifts, and runs that are not learned from. Set it for one gateway of a cluster." env:"COURIER_NOTIFY"`
+	NotifySecret string            `placeholder:"TEXT" help:"Sign notifications with this key: the header Courier-Signature has the time and the HMAC-SHA256, in hex, of the time, a dot and the body." env:"COURIER_NOTIFY_SECRET"`
 	NotifyUsers  []string          `name:"notify-user" placeholder:"USER" help:"Notify only of jobs of these users." env:"COURIER_NOTIFY_USER"`
 	NotifyLabels []string          `name:"notify-label" placeholder:"LABEL" help:"Notify only of jobs with one of these labels, name or name=value." env:"COURIER_NOTIFY_LABEL"`
 }
@@ -76,7 +76,7 @@ type Notification struct {
 const (
 	maxNotices   = 1000             // events that wait; later ones are dropped
 	maxUnlearned = 1000             // ended jobs that may yet turn out not to be learned from
-	learnChecks  = 5                // fits after which such a job counts as learned from
+	learnChecks  = 5                // promotions after which such a job counts as learned from
 	sendTimeout  = 10 * time.Second // of one attempt
 	sendAttempts = 4
 )
@@ -92,7 +92,7 @@ type notifier struct {
 	pause   time.Duration // before the second attempt; it grows fivefold with each
 
 	events    chan schemas.Event
-	unlearned map[string]int // job to the number of fits since its end
+	unlearned map[string]int // job to the number of promotions since its end
 }
 
 func newNotifier(
@@ -150,32 +150,50 @@ func (n *notifier) notices(ctx context.Context, e schemas.Event) []Notification 
 			return []Notification{{Text: "Drift: " + e.Message, Kind: notifyDrift, EventID: e.EventID, At: e.At}}
 		}
 	case *schemas.Risk:
-		s, err := n.status(ctx, e.JobID)
-		if err != nil || !n.wants(&s) {
-			return nil
-		}
-		if e.Cleared {
-			return []Notification{about(&s, notifyCleared, &e.Stamp, e.Message)}
-		}
-		return []Notification{about(&s, notifyRisk, &e.Stamp, "at risk: "+e.Message)}
+		return n.ofRisk(ctx, e)
 	case *schemas.Ended:
 		return n.ofEnd(ctx, e)
 	case *schemas.Promoted:
-		return n.ofFit(ctx, e)
+		return n.ofPromotion(ctx, e)
 	}
 	return nil
+}
+
+// ofRisk returns the notification about a warning or an all-clear.
+func (n *notifier) ofRisk(ctx context.Context, e *schemas.Risk) []Notification {
+	s, err := n.status(ctx, e.JobID)
+	if err != nil {
+		n.statusUnknown(e.JobID, err)
+		return nil
+	}
+	switch {
+	case !n.wants(&s):
+		return nil
+	case e.Cleared:
+		return []Notification{about(&s, notifyCleared, &e.Stamp, e.Message)}
+	}
+	return []Notification{about(&s, notifyRisk, &e.Stamp, "at risk: "+e.Message)}
+}
+
+// statusUnknown counts an event that may have needed a notification, and logs why its job's status is
+// unknown.
+func (n *notifier) statusUnknown(jobID string, err error) {
+	n.counter.WithLabelValues("failed").Inc()
+	n.log.Warn("notification not sent, because the status of its job is unknown", "job", jobID, "error", err)
 }
 
 // ofEnd returns the notification about a lost job or a missed SLO. It remembers a job that may turn out
 // not to be learned from.
 func (n *notifier) ofEnd(ctx context.Context, e *schemas.Ended) []Notification {
 	s, err := n.endedStatus(ctx, e)
-	if err != nil || !n.wants(&s) {
+	if err != nil {
+		n.statusUnknown(e.JobID, err)
 		return nil
 	}
-	if len(n.unlearned) < maxUnlearned {
-		n.unlearned[e.JobID] = 0
+	if !n.wants(&s) {
+		return nil
 	}
+	n.checkLater(e.JobID)
 	switch {
 	case e.Outcome == schemas.EventLost:
 		return []Notification{about(&s, notifyLost, &e.Stamp, "lost: "+e.Reason)}
@@ -184,6 +202,15 @@ func (n *notifier) ofEnd(ctx context.Context, e *schemas.Ended) []Notification {
 			s.State, schemas.FormatSeconds(s.SLOSeconds)))}
 	}
 	return nil
+}
+
+// checkLater lets the next promotions check whether the champions learned from an ended job.
+func (n *notifier) checkLater(jobID string) {
+	if _, known := n.unlearned[jobID]; !known && len(n.unlearned) >= maxUnlearned {
+		n.counter.WithLabelValues("dropped").Inc()
+		return
+	}
+	n.unlearned[jobID] = 0
 }
 
 // endedStatus returns the status of a job after its end, which the advisor may not have read yet.
@@ -199,11 +226,16 @@ func (n *notifier) endedStatus(ctx context.Context, e *schemas.Ended) (schemas.J
 	}
 }
 
-// ofFit returns the notifications about the ended jobs that the new champion set aside.
-func (n *notifier) ofFit(ctx context.Context, e *schemas.Promoted) (all []Notification) {
+// ofPromotion returns the notifications about the ended jobs that the new champion did not learn from.
+func (n *notifier) ofPromotion(ctx context.Context, e *schemas.Promoted) (all []Notification) {
 	for job := range n.unlearned {
 		s, err := n.status(ctx, job)
+		if errors.Is(err, schemas.ErrUnavailable) {
+			return all // the next promotion checks the other jobs
+		}
 		if err != nil {
+			n.statusUnknown(job, err)
+			delete(n.unlearned, job)
 			continue
 		}
 		if n.unlearned[job]++; s.NotLearned != "" {
@@ -241,7 +273,7 @@ func about(s *schemas.JobStatus, kind string, e *schemas.Stamp, text string) Not
 	}
 }
 
-// slackText escapes what Slack would read as a link or as a call of people.
+// slackText escapes the characters with which Slack marks links and mentions.
 var slackText = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
 // deliver sends a notification, and counts it.

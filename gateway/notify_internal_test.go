@@ -181,3 +181,24 @@ func TestNotifier_HidesItsAddress(t *testing.T) {
 		}
 	}
 }
+
+// An event that is lost because the status of its job is unknown, or because too many jobs are remembered,
+// is counted.
+func TestNotifier_CountsWhatItCannotCheck(t *testing.T) {
+	n := testNotifier(Outward{}, map[string]schemas.JobStatus{"kept": {JobID: "kept", State: schemas.StateFinished}})
+	n.notices(t.Context(), &schemas.Risk{JobStamp: jobStamp("unknown")})
+	n.notices(t.Context(), &schemas.Ended{JobStamp: jobStamp("unknown"), Outcome: schemas.EventLost})
+	n.unlearned["forgotten"] = 0
+	n.notices(t.Context(), &schemas.Promoted{})
+	if failed := testutil.ToFloat64(n.counter.WithLabelValues("failed")); failed != 3 || len(n.unlearned) != 0 {
+		t.Errorf("%v failed and %d jobs are checked again, want 3 and none", failed, len(n.unlearned))
+	}
+
+	for i := range maxUnlearned {
+		n.unlearned[strconv.Itoa(i)] = 0
+	}
+	n.notices(t.Context(), &schemas.Ended{JobStamp: jobStamp("kept"), Outcome: schemas.EventFinished})
+	if dropped := testutil.ToFloat64(n.counter.WithLabelValues("dropped")); dropped != 1 {
+		t.Errorf("%v jobs dropped, want 1", dropped)
+	}
+}
