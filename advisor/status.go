@@ -37,33 +37,38 @@ func (a *Advisor) list(_ context.Context, q *schemas.JobListRequest) (any, error
 	now := a.now()
 	a.mu.RLock()
 	drafts, next, err := list(a.cluster, q, now)
-	page := schemas.JobList{
-		Jobs:   make([]schemas.JobStatus, 0, len(drafts)),
-		Next:   next,
-		Totals: a.cluster.CountByState(),
-		AtRisk: a.cluster.CountAtRisk(),
-	}
+	page := schemas.JobList{Totals: a.cluster.CountByState(), AtRisk: a.cluster.CountAtRisk()}
 	a.mu.RUnlock()
+	if err == nil && q.Sort != "" {
+		if strings.TrimPrefix(q.Sort, "-") == sortProbability {
+			for i := range drafts {
+				drafts[i] = statusDraft{status: a.complete(&drafts[i], now)}
+			}
+		}
+		drafts, next, err = sortedPage(drafts, q)
+	}
 	if err != nil {
 		return nil, err
 	}
+
+	page.Jobs, page.Next = make([]schemas.JobStatus, 0, len(drafts)), next
 	for i := range drafts {
 		page.Jobs = append(page.Jobs, a.complete(&drafts[i], now))
 	}
-	if q.Sort != "" {
-		page.Jobs, page.Next, err = sortedPage(page.Jobs, q)
-	}
-	return page, err
+	return page, nil
 }
+
+// sortProbability is the only order of job.list for which every job must be predicted, not just its page.
+const sortProbability = "probability"
 
 // sortedPage sorts all jobs of a list by the field of a request, and returns its page and the ID
 // after which the next one begins.
 func sortedPage(
-	jobs []schemas.JobStatus, q *schemas.JobListRequest,
-) (page []schemas.JobStatus, next string, err error) {
+	jobs []statusDraft, q *schemas.JobListRequest,
+) (page []statusDraft, next string, err error) {
 	field, descending := strings.CutPrefix(q.Sort, "-")
-	slices.SortStableFunc(jobs, func(a, b schemas.JobStatus) int {
-		x, y := sortKey(&a, field), sortKey(&b, field)
+	slices.SortStableFunc(jobs, func(a, b statusDraft) int {
+		x, y := sortKey(&a.status, field), sortKey(&b.status, field)
 		switch {
 		case (x == "") != (y == ""):
 			return strings.Compare(y, x) // an unknown figure is last in both orders
@@ -73,14 +78,14 @@ func sortedPage(
 		return strings.Compare(x, y)
 	})
 	if q.After != "" {
-		at := slices.IndexFunc(jobs, func(j schemas.JobStatus) bool { return j.JobID == q.After })
+		at := slices.IndexFunc(jobs, func(d statusDraft) bool { return d.status.JobID == q.After })
 		if at < 0 {
 			return nil, "", unknownAfter(q)
 		}
 		jobs = jobs[at+1:]
 	}
 	if limit := pageSize(q); len(jobs) > limit {
-		return jobs[:limit], jobs[limit-1].JobID, nil
+		return jobs[:limit], jobs[limit-1].status.JobID, nil
 	}
 	return jobs, "", nil
 }
@@ -94,7 +99,7 @@ func sortKey(j *schemas.JobStatus, field string) string {
 		return t.UTC().Format("2006-01-02T15:04:05.000")
 	}
 	switch field {
-	case "probability":
+	case sortProbability:
 		if j.Probability == nil || j.SLOSeconds == 0 {
 			return ""
 		}
@@ -250,8 +255,8 @@ func instant(t time.Time) *time.Time {
 const maxSearched = 5000
 
 // list returns a page of jobs, newest first, and the ID after which the next page begins; "" at the
-// end. A page of a search ends after maxSearched jobs. For a sorted list it returns all of them,
-// because the order of predictions is not known yet.
+// end. A page of a search ends after maxSearched jobs. For a sorted list it returns all jobs, up to
+// maxSearched, for sortedPage.
 func list(c *cluster.Cluster, q *schemas.JobListRequest, now time.Time) ([]statusDraft, string, error) {
 	limit, after := pageSize(q), q.After
 	if q.Sort != "" {
