@@ -93,7 +93,7 @@ type Advisor struct {
 	advanced  chan struct{}     // closed and replaced when applied grows
 	heard     map[string]uint32 // lost jobs with a heartbeat since the last check, and their runs
 
-	listeningSince time.Time // no event and no heartbeat that was sent since then is missed
+	listeningSince time.Time // every event and heartbeat sent since then has been received
 }
 
 // New returns an advisor that does not run yet.

@@ -104,8 +104,9 @@ func (a *Advisor) silentEvents(now time.Time) (all []*schemas.Ended) {
 	return all
 }
 
-// resetSilence lets the silence of all jobs, and their overdue epochs, begin now: heartbeats could not
-// arrive, or have arrived but are not read yet because this process stood still. The caller holds the lock.
+// resetSilence measures the silence of all jobs, and how long their epochs are overdue, from now on:
+// heartbeats could not arrive, or have arrived but are not read yet because this process stood still. The
+// caller holds the lock.
 func (a *Advisor) resetSilence(now time.Time) {
 	a.listeningSince = now
 	for j := range a.cluster.Running() {

@@ -24,7 +24,10 @@ func (a *Advisor) keepLog(ctx context.Context) error {
 		}
 		stream, err := a.logInfo(ctx)
 		if err != nil {
-			return // the connection ends; the metrics keep their values
+			if ctx.Err() == nil {
+				a.log.Warn("limits of JOB not checked", "error", err)
+			}
+			return // the metrics keep their values
 		}
 		n := a.logNeed(stream, a.now())
 		a.metrics.headroom.Set(logHeadroom(stream, n))

@@ -192,7 +192,7 @@ func (j *Job) IsPending() bool {
 // IsExpected reports whether a policy has just admitted the job, so that it is about to start.
 func (j *Job) IsExpected(now time.Time) bool { return j.IsAdmitted() && j.ReservedFor(now) > 0 }
 
-// ReservedFor returns for how long room on its nodes is still reserved for an admitted job; 0 if it is not.
+// ReservedFor returns for how much longer CPUs are reserved for an admitted job; 0 if they no longer are.
 func (j *Job) ReservedFor(now time.Time) time.Duration {
 	return max(0, startTimeout-now.Sub(j.Promise.At))
 }

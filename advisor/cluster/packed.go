@@ -45,7 +45,7 @@ func (j *Job) withoutProgress() *Job {
 	kept := *j
 	if j.Request != nil {
 		request := *j.Request
-		if size(request.Labels) > maxLabelBytes {
+		if labelBytes(request.Labels) > maxLabelBytes {
 			request.Labels = nil
 		}
 		kept.Request = &request
@@ -65,8 +65,8 @@ func (j *Job) withoutProgress() *Job {
 	return &kept
 }
 
-// size returns the number of bytes of labels.
-func size(labels map[string]string) (n int) {
+// labelBytes returns the size of labels.
+func labelBytes(labels map[string]string) (n int) {
 	for name, value := range labels {
 		n += len(name) + len(value)
 	}

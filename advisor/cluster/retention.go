@@ -49,21 +49,22 @@ func (c *Cluster) packEndedJobs() {
 	}
 }
 
-// evictNames evicts nodes without running jobs, and models, beyond their limits.
+// evictNames evicts the least recently used nodes without running jobs, and models, beyond their limits.
 func (c *Cluster) evictNames() {
-	isUsed := func(n *Node) (uint64, bool) { return n.LastUse, len(n.Running) > 0 }
-	for _, name := range leastUsed(c.nodes, c.limits.nodes, isUsed) {
+	useOfNode := func(n *Node) (uint64, bool) { return n.LastUse, len(n.Running) > 0 }
+	for _, name := range leastUsed(c.nodes, c.limits.nodes, useOfNode) {
 		delete(c.nodes, name)
 		delete(c.fleet, name)
 	}
-	lastUse := func(m *Model) (uint64, bool) { return m.LastUse, false }
-	for _, level := range leastUsed(c.models, c.limits.models, lastUse) {
+	useOfModel := func(m *Model) (uint64, bool) { return m.LastUse, false }
+	for _, level := range leastUsed(c.models, c.limits.models, useOfModel) {
 		delete(c.models, level)
 	}
 }
 
-// leastUsed returns the least recently used names beyond a limit, except those that are in use. It
-// returns a sixteenth of the limit more, because finding them takes time.
+// leastUsed returns the least recently used names beyond a limit, except those that are in use. It scans
+// and sorts all names, so it returns a sixteenth of the limit more: the next scan comes only after as many
+// new names.
 func leastUsed[V any](all map[string]V, limit int, use func(V) (last uint64, isUsed bool)) []string {
 	if len(all) <= limit {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"courier/schemas"
 )
 
-// Score is the SLO attainment that job.score returns. Each job counts once, at the end of its first
+// score is the SLO attainment that job.score returns. Each job counts once, at the end of its first
 // run. A lost job that comes back is moved to the group of its new end.
 type score struct {
 	Promises    schemas.Tally       `json:"promises"`
@@ -180,11 +180,33 @@ func (c *Cluster) Ended() []listed {
 
 // ScoreOf returns the score of the ended jobs that a request selects, with its trend.
 func ScoreOf(ended []listed, q *schemas.ScoreRequest, now time.Time) *schemas.Score {
-	var from time.Time
-	var selected []*Job
+	selected, from := selectEnded(ended, q)
+	total := score{}
+	for _, j := range selected {
+		total.end(j)
+	}
+	reply := total.reply()
+	if from.IsZero() {
+		return reply
+	}
+
+	begin, end := from, now
+	if q.Since.After(begin) {
+		begin = q.Since
+	}
+	if !q.Until.IsZero() && q.Until.Before(end) {
+		end = q.Until
+	}
+	reply.From, reply.Trend = &from, trend(selected, begin, end)
+	return reply
+}
+
+// selectEnded unpacks the ended jobs that a request selects. from is the first end of all jobs; zero if
+// none has ended.
+func selectEnded(ended []listed, q *schemas.ScoreRequest) (selected []*Job, from time.Time) {
 	for _, l := range ended {
 		j := l.unpacked()
-		if j.EndedAt.IsZero() { // it has not started and is expired
+		if j.EndedAt.IsZero() { // it was submitted and has not started
 			continue
 		}
 		if from.IsZero() || j.EndedAt.Before(from) {
@@ -199,37 +221,28 @@ func ScoreOf(ended []listed, q *schemas.ScoreRequest, now time.Time) *schemas.Sc
 			selected = append(selected, j)
 		}
 	}
+	return selected, from
+}
 
-	end := now
-	if !q.Until.IsZero() && q.Until.Before(now) {
-		end = q.Until
-	}
-	begin := from
-	if q.Since.After(from) {
-		begin = q.Since
-	}
-	total, steps := score{}, make([]score, trendSteps)
+// trend divides a period into trendSteps equal steps, and returns the SLO attainment of the promises of
+// the jobs that ended in each.
+func trend(ended []*Job, begin, end time.Time) (all []schemas.ScoreStep) {
+	steps := make([]score, trendSteps)
 	length := end.Sub(begin) / trendSteps
-	for _, j := range selected {
-		total.end(j)
+	for _, j := range ended {
 		if length > 0 {
-			step := int(j.EndedAt.Sub(begin) / length)
-			steps[min(max(step, 0), trendSteps-1)].end(j)
+			at := int(j.EndedAt.Sub(begin) / length)
+			steps[min(max(at, 0), trendSteps-1)].end(j)
 		}
 	}
-	reply := total.reply()
-	if from.IsZero() {
-		return reply
-	}
-	reply.From = &from
 	for i := range steps {
-		reply.Trend = append(reply.Trend, schemas.ScoreStep{
+		all = append(all, schemas.ScoreStep{
 			Since: begin.Add(time.Duration(i) * length),
 			Until: begin.Add(time.Duration(i+1) * length),
 			Tally: steps[i].Promises.WithRatio(),
 		})
 	}
-	return reply
+	return all
 }
 
 // reply returns the score for job.score.

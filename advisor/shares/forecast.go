@@ -67,16 +67,8 @@ func (f *forecast) training(isFull bool) *policy.Training {
 		own.Shape.WorkerCores, own.StepSeconds = 1, own.ComputeCoreSeconds
 	}
 	seen := append(slices.Clone(f.former), own)
-	left := f.Question.Self.Setting.Epochs - min(f.Question.EpochsDone(), f.Question.Self.Setting.Epochs)
-	for _, cpus := range f.Counts {
-		isOwn := slices.ContainsFunc(seen, func(t speed.ShapeTime) bool { return t.Shape.WorkerCores == cpus })
-		alt := f.alternatives[cpus]
-		isKnown := alt != nil && alt.PredictedSeconds != nil && left > 0
-		if isKnown && !isOwn && !isFull && !mean.IsContended() {
-			past := speed.ShapeTime{Shape: speed.Shape{Workers: 1, WorkerCores: cpus}, Reports: 1}
-			past.StepSeconds = *alt.PredictedSeconds / float64(left)
-			seen = slices.Insert(seen, 0, past)
-		}
+	if !isFull && !mean.IsContended() {
+		seen = f.withPastRuns(seen)
 	}
 	t := &policy.Training{
 		Facts:      speed.Facts{SamplesPerWorker: 1, BytesPerSecond: 1},
@@ -88,6 +80,23 @@ func (f *forecast) training(isFull bool) *policy.Training {
 		return nil
 	}
 	return t
+}
+
+// withPastRuns adds the predicted times for the numbers of CPUs that the job has not had, before its own.
+func (f *forecast) withPastRuns(seen []speed.ShapeTime) []speed.ShapeTime {
+	epochs := f.Question.Self.Setting.Epochs
+	left := epochs - min(f.Question.EpochsDone(), epochs)
+	for _, cpus := range f.Counts {
+		isOwn := slices.ContainsFunc(seen, func(t speed.ShapeTime) bool { return t.Shape.WorkerCores == cpus })
+		alt := f.alternatives[cpus]
+		if isOwn || left == 0 || alt == nil || alt.PredictedSeconds == nil {
+			continue
+		}
+		past := speed.ShapeTime{Shape: speed.Shape{Workers: 1, WorkerCores: cpus}, Reports: 1}
+		past.StepSeconds = *alt.PredictedSeconds / float64(left)
+		seen = slices.Insert(seen, 0, past)
+	}
+	return seen
 }
 
 // history returns the losses of the job, with the last one if it is predicted; nil if it has run for two

@@ -38,7 +38,7 @@ type Pool struct {
 	Jobs      []Share // by ID
 	Objective string  // of Plan; empty: ObjectiveSLO
 
-	lacking int // CPUs of Capacity that the node lacks, with the fewest for each job
+	lacking int // CPUs of Capacity that the node does not have, but its jobs cannot do with fewer
 }
 
 // Objectives returns the values of Options.Objective.

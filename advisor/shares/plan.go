@@ -62,7 +62,7 @@ func (s *Pool) plan(arrival *policy.Job, r decide.Regressors, now time.Time) (jo
 	for i := range s.Jobs {
 		f, job, ok := s.Jobs[i].predict(r, isFull, now)
 		switch {
-		case isEfficient: // what a job grows by is its own
+		case isEfficient: // it plans with all CPUs of a job, also those by which it has grown
 			job.Units, job.Grown, f.cpus = f.actual, 0, f.actual
 			job.IsFixed = s.IsFixed || !ok && job.Training == nil
 		default:
