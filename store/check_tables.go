@@ -10,7 +10,7 @@ import (
 
 // ErrTablesDiffer reports a single server's tables where a cluster's are expected, or the other way
 // round.
-var ErrTablesDiffer = errors.New("the database has tables of another kind of store")
+var ErrTablesDiffer = errors.New("the tables of the database do not match the option --clickhouse-cluster")
 
 // checkReaders returns an error if the readers' database has a table with data in place of one of
 // the distributed tables or views: the tables of a single server. A store would leave them as they

@@ -97,8 +97,8 @@ func serverCode(err error) int32 {
 	return 0
 }
 
-// classify adds ErrRefused to permanent errors. Two of them are recognized by their text, because an
-// exception has nothing else but its code and its name, which other errors share.
+// classify adds ErrRefused to permanent errors. Two of them are recognized by their text, because
+// other errors share their code and name.
 //
 // This program sends no empty query. ClickHouse (26.7) reports one if the definition of a table
 // is empty, because the disk was full when the table was created.
