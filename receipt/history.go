@@ -18,8 +18,7 @@ const maxPoints = 1000
 // maxChanges bounds the changes of a history; the newest are kept.
 const maxChanges = 200
 
-// JobHistory is the course of a job up to now: its epochs, what was predicted when, and the jobs
-// beside it.
+// JobHistory is the course of a job up to now: its epochs, its predictions, and its neighbours.
 type JobHistory struct {
 	Job         schemas.JobStatus   `json:"job"`
 	Request     *schemas.JobRequest `json:"request,omitempty"` // nil: the log has none

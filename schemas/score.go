@@ -45,8 +45,8 @@ type Score struct {
 	// All such submissions by the predicted probability of the configuration that was run. With
 	// calibrated probabilities the SLO attainment of each range lies in the range.
 	Calibration []CalibrationBin `json:"calibration"`
-	// First end of a job that the answer may cover, if the request has a field; earlier jobs are
-	// forgotten. Absent if no job has ended.
+	// Earliest end of a job that the advisor remembers, if the request has a field; older jobs are not
+	// counted. Absent if no job has ended.
 	From *time.Time `json:"from,omitempty"`
 	// Promises in equal steps of the time, oldest first, if the request has a field.
 	Trend []ScoreStep `json:"trend,omitempty"`

@@ -163,7 +163,7 @@ const (
 	BottleneckMemory  Bottleneck = "memory"  // the job waits for memory
 	BottleneckInput   Bottleneck = "input"   // the job waits for its storage, or for batches
 	BottleneckCPU     Bottleneck = "cpu"     // the job uses all of its CPUs, or waits for its only one
-	BottleneckThreads Bottleneck = "threads" // the job has more threads than it gets CPUs
+	BottleneckThreads Bottleneck = "threads" // the job has more threads than available CPUs
 	BottleneckSurplus Bottleneck = "surplus" // the job would lose at most 2 % of its speed with one CPU less
 )
 
@@ -213,8 +213,8 @@ type JobStatus struct {
 	// True while a warning is active: the probability fell below the confidence.
 	AtRisk bool `json:"at_risk,omitempty"`
 	// What limits a running job on one node, by its last three epochs: "memory", "input", "cpu",
-	// "threads" (more than it gets CPUs) or "surplus" (it would be as fast with one CPU less). Absent
-	// if they do not show it.
+	// "threads" (more threads than available CPUs) or "surplus" (it would be as fast with one CPU less).
+	// Absent if the epochs do not show it.
 	Bottleneck Bottleneck `json:"bottleneck,omitempty"`
 	// Accuracy of the last epoch.
 	Accuracy *float64 `json:"accuracy,omitempty"`

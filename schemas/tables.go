@@ -131,7 +131,7 @@ func (r *AlternativeArrays) set(alternatives []Alternative) {
 // AdviceRow is an advice as a row, with the columns of its load and of the chosen alternative.
 type AdviceRow struct {
 	Advice
-	Decision string `ch:"decision"` // ClickHouse's client knows no other text type
+	Decision string `ch:"decision"` // the client of ClickHouse accepts string, but no named type
 	Action   string `ch:"action"`
 	Load
 	Alternative

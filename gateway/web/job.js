@@ -2,9 +2,8 @@
 import { ask } from './api.js';
 import { byId, copyButton, el, loaded, text } from './dom.js';
 import { cpus, decision, duration, modelLevel, number, percent, probability, time, unknown } from './format.js';
-import { timeline } from './chart.js';
 import { runCommand } from './command.js';
-import { action, columns, isOpen, isTroubled, jobsOf, nodePath, outcome, stateText } from './jobs.js';
+import { action, columns, isOpen, isTroubled, jobsOf, nodePath, outcome, stateText, timelineOf } from './jobs.js';
 import { table } from './table.js';
 import { draw, joined, points, series } from './plot.js';
 import * as session from './session.js';
@@ -87,7 +86,7 @@ const metric = (e) => (e.metric_value !== undefined && e.metric_value !== e.accu
 
 const bottlenecks = {
   memory: 'memory: give the job more, or a smaller batch size', input: 'input: a larger batch size or more loader workers may help',
-  cpu: 'CPU: all of its CPUs are busy', threads: 'CPU: more threads than it gets CPUs', surplus: 'none: it would be as fast with one CPU less',
+  cpu: 'CPU: all of its CPUs are busy', threads: 'CPU: more threads than available CPUs', surplus: 'none: it would be as fast with one CPU less',
 };
 
 // phases lists what was measured inside the training.
@@ -134,7 +133,11 @@ function summary(j) {
     ['Ended', j.ended_at && time(j.ended_at)], ['Deadline', j.deadline_at && time(j.deadline_at)], ['Predicted end', j.predicted_end_at && time(j.predicted_end_at)],
   ].filter(([, value]) => value);
   byId('job-summary').replaceChildren(...fields.map(([name, value]) => el('div', {}, el('dt', {}, name), el('dd', {}, value))));
-  byId('job-timeline').replaceChildren(...(j.deadline_at || j.predicted_end_at ? [timeline(j, Date.now())] : []));
+  drawTimeline(j);
+}
+
+function drawTimeline(j) {
+  byId('job-timeline').replaceChildren(...timelineOf(j));
 }
 
 // charts draws predicted ends, epoch times, loss and accuracy, and waits.
@@ -186,5 +189,5 @@ function receipt(r) {
 
 // redraw updates what changes with time alone.
 export function redraw() {
-  if (shown && isOpen(shown.job)) byId('job-timeline').replaceChildren(...(shown.job.deadline_at || shown.job.predicted_end_at ? [timeline(shown.job, Date.now())] : []));
+  if (shown && isOpen(shown.job)) drawTimeline(shown.job);
 }

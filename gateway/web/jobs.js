@@ -27,6 +27,9 @@ export function late(j) {
 // isTroubled reports whether a job has missed its SLO, or will probably.
 export const isTroubled = (j) => late(j) > 0 || j.at_risk || j.met_slo === false;
 
+// timelineOf returns the timeline of a job, or nothing without a deadline and a predicted end.
+export const timelineOf = (j) => (j.deadline_at || j.predicted_end_at ? [timeline(j, Date.now())] : []);
+
 // end describes the timeline in words.
 function end(j) {
   const by = late(j), spare = by === undefined ? '' : `, ${duration(Math.abs(by))} ${by > 0 ? 'late' : 'to spare'}`;
@@ -71,7 +74,7 @@ export const columns = {
   ended: { name: 'Ended', sort: 'ended', cell: (j) => [j.ended_at ? time(j.ended_at) : unknown] },
   end: {
     name: 'End and deadline', sort: 'deadline', wide: true, make: () => [el('div')],
-    fill: (cell, j) => cell.firstChild.replaceChildren(...(j.deadline_at || j.predicted_end_at ? [timeline(j, Date.now())] : [])),
+    fill: (cell, j) => cell.firstChild.replaceChildren(...timelineOf(j)),
     cell: (j) => [end(j), j.deadline_at ? `deadline ${time(j.deadline_at)}` : 'no deadline'],
   },
   slo: { name: 'SLO', sort: 'probability', cell: (j) => [outcome(j), j.slo_seconds ? `of\u00a0${duration(j.slo_seconds)}` : ''] },

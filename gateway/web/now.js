@@ -1,4 +1,4 @@
-// What happens now: open jobs, the least probable first, the queue and the misses of today.
+// The current state: open jobs, the least probable first, the queue, and the jobs that missed their SLO today.
 import { ask } from './api.js';
 import { byId, el, loaded, text } from './dom.js';
 import { number, time } from './format.js';
@@ -7,7 +7,7 @@ import { table } from './table.js';
 
 const shown = 200; // rows of a table; a link leads to the rest
 const missedEvery = 30_000; // milliseconds
-let drawOpen, drawQueue, drawMissed, open = [], missedAt = 0;
+let drawOpen, drawQueue, drawMissed, open = [], missed = { jobs: [] }, missedAt = 0;
 export const seconds = 3;
 
 const midnight = () => new Date(new Date().setHours(0, 0, 0, 0)).toISOString();
@@ -16,9 +16,8 @@ const missedQuery = () => new URLSearchParams({ missed: 'true', since: midnight(
 function count(name, n, href, isTrouble) {
   return el('div', { class: isTrouble && n ? 'risk' : '' }, el('dt', {}, el('a', { href }, name)), el('dd', {}, number(n)));
 }
-let missed = { jobs: [] };
 
-// read loads all open jobs, and now and then the misses of today.
+// read loads all open jobs, and at most every missedEvery the jobs that missed their SLO today.
 export async function read() {
   const list = await ask('jobs?state=open&sort=probability&limit=1000');
   if (Date.now() - missedAt > missedEvery) {

@@ -79,7 +79,7 @@ function choice(c) {
 
 let asked; // the last request with an answer
 
-// predict requests the prediction that the address describes.
+// read requests the prediction that the address describes.
 export async function read() {
   if (!param('model')) return;
   const form = byId('what-if');
