@@ -179,7 +179,7 @@ func (n *notifier) ofRisk(ctx context.Context, e *schemas.Risk) []Notification {
 // unknown.
 func (n *notifier) statusUnknown(jobID string, err error) {
 	n.counter.WithLabelValues("failed").Inc()
-	n.log.Warn("notification not sent, because the status of its job is unknown", "job", jobID, "error", err)
+	n.log.Warn("notification not sent, because the status of its job is unknown", "job_id", jobID, "error", err)
 }
 
 // ofEnd returns the notification about a lost job or a missed SLO. It remembers a job that may turn out
@@ -288,7 +288,7 @@ func (n *notifier) deliver(ctx context.Context, notice *Notification) {
 		return
 	}
 	n.counter.WithLabelValues("failed").Inc()
-	n.log.Warn("notification not sent", "kind", notice.Kind, "job", notice.JobID, "error", err)
+	n.log.Warn("notification not sent", "kind", notice.Kind, "job_id", notice.JobID, "error", err)
 }
 
 // post sends a body, and tries again after failures that may pass.

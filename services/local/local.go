@@ -47,7 +47,7 @@ type Options struct {
 	Node               string        `group:"node" help:"Name of this node (default: its host name)." env:"COURIER_NODE"`
 	Interval           time.Duration `help:"Time between two samples of the node." default:"2s" env:"COURIER_INTERVAL"`
 	AllowedHosts       []string      `name:"allowed-host" sep:"," help:"Host names of the gateway besides localhost and IP addresses; * allows any. Protects against DNS rebinding; not needed with --tokens or TLS." env:"COURIER_ALLOWED_HOST"`
-	Notify             string        `placeholder:"URL" help:"Webhook, as Slack's, that is sent jobs at risk, lost jobs, missed SLOs, drifts and runs that are not learned from." env:"COURIER_NOTIFY"`
+	Notify             string        `placeholder:"URL" help:"Send notifications to this webhook, in the format of Slack: jobs at risk, their all-clears, lost jobs, missed SLOs, drifts, and runs that are not learned from." env:"COURIER_NOTIFY"`
 
 	Version    string                           `kong:"-"`
 	Printf     func(format string, args ...any) `kong:"-"` // prints a message for the user
