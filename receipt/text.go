@@ -139,7 +139,7 @@ func (l *Loss) text() string {
 	return seconds + " waiting for memory"
 }
 
-// WriteText writes the receipt as lines of names and values.
+// WriteText writes the receipt as lines of names and values, separated by tabs for the caller to align.
 func (r *JobReceipt) WriteText(w io.Writer) error {
 	for _, l := range r.Lines() {
 		if _, err := fmt.Fprintf(w, "%s\t%s\n", l.Name, l.Text); err != nil {

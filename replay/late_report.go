@@ -100,7 +100,7 @@ func (r *LateJobs) judge(j *jobCourse, a, referee *schemas.Advice, loss *mean) {
 	}
 }
 
-// WriteText writes the result for people.
+// WriteText writes the result for people. Tabs separate cells, for the caller to align.
 func (r *LateJobs) WriteText(out io.Writer) error {
 	fmt.Fprintf(out, "%s to %s: %d jobs with a time limit or an SLO, %d of them late\n\n",
 		r.From.UTC().Format(time.DateOnly), r.Until.UTC().Format(time.DateOnly), r.Jobs, r.Late)

@@ -243,7 +243,8 @@ type warning struct {
 	PredictedSeconds *float64 `json:"predicted_seconds"`
 }
 
-// WriteText writes the counts as a table, the reasons and the first differences.
+// WriteText writes the counts as a table, the reasons and the first differences. Tabs separate cells, for
+// the caller to align.
 func (v *Verification) WriteText(out io.Writer) error {
 	fmt.Fprintf(out, "%d events", v.Events)
 	if v.FirstOfJobs > 1 {
