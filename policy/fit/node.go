@@ -23,14 +23,9 @@ func (Node) Plan(v *policy.View) (moves []policy.Move) {
 		cpus[i] = fewestCPUs(v, &v.Jobs[i])
 		free, held = free-cpus[i], held+v.Jobs[i].Units
 	}
-	policy.Divide(cpus, free, func(i, cpus int) (to int, value float64) {
-		j := &v.Jobs[i]
-		to, gain := nextCPUs(j, cpus)
-		value = gain / float64(to-cpus)
-		if to <= j.Units {
-			value *= policy.StayFactor
-		}
-		return to, value
+	policy.Redivide(v.Jobs, cpus, free, func(i, cpus int) (to int, value float64) {
+		to, gain := nextCPUs(&v.Jobs[i], cpus)
+		return to, gain / float64(to-cpus)
 	})
 
 	for i, n := range cpus {
@@ -63,7 +58,7 @@ func (Node) Plan(v *policy.View) (moves []policy.Move) {
 // shapeOf returns the shape of a job of a node.
 func shapeOf(cpus int) speed.Shape { return speed.Shape{Workers: 1, WorkerCores: cpus} }
 
-// fewestCPUs returns the CPUs that a job keeps whatever other jobs need.
+// fewestCPUs returns the CPUs that a job keeps regardless of the other jobs.
 func fewestCPUs(v *policy.View, j *policy.Job) int {
 	switch {
 	case j.Training == nil:

@@ -102,16 +102,11 @@ func stepUnits(v *policy.View, planned []*sharedJob) (moves []policy.Move) {
 		}
 		free -= units[i]
 	}
-	policy.Divide(units, free, func(i, units int) (to int, value float64) {
-		j := &v.Jobs[i]
-		if to = nextUnits(j, units); shared[i] == nil || to == 0 {
+	policy.Redivide(v.Jobs, units, free, func(i, units int) (to int, value float64) {
+		if to = nextUnits(&v.Jobs[i], units); shared[i] == nil || to == 0 {
 			return 0, 0
 		}
-		value = shared[i].share / (float64(units+to) / 2)
-		if to <= j.Units {
-			value *= policy.StayFactor
-		}
-		return to, value
+		return to, shared[i].share / (float64(units+to) / 2)
 	})
 
 	for i, units := range units {
