@@ -6,19 +6,20 @@
 // output or standard error as they arrive, and returns a report for each epoch that they complete. Close
 // returns the epochs that the end of the output completes.
 //
-// A Parser reads the user's regular expression with named groups, if there is one (see PatternExample).
-// Without one it reads lines of Courier's own format, which have no other fields than these (only epoch is
-// required), and any other output by its structure:
+// A Parser uses the user's regular expression with named groups, if there is one (see PatternExample).
+// Otherwise it reads any output by its structure, and lines of Courier's own format. They have no other
+// fields than these, of which only epoch is required:
 //
-//	{"epoch":1,"seconds":2.5,"loss":0.31,"accuracy":0.97,"validation_samples":597}
+//	{"epoch":1,"seconds":2.5,"loss":0.31,"accuracy":0.97,"validation_samples":597,"batch_size":32,"cpus":2}
 //
-// A Log reads the files of loggers, TensorBoard reads its event files, and Values reads what the
-// instrumentation measures. All use the same vocabulary.
+// A Log reads the files of loggers, TensorBoard reads event files, and Values reads the measurements of the
+// instrumentation. All use the same vocabulary.
 //
-// The structure is read with words and forms of numbers, but without knowledge of programs:
+// The structure is found by words and forms of numbers, without knowledge of programs:
 //
 //	lines.go       bytes to lines; each drawing of a progress bar is one
 //	scan.go        a line to fields: a number with the meaning of the words before it
+//	lookup.go      a word to its meaning; joined words by their parts
 //	number.go      forms of numbers: i/N, units, clocks, time stamps, means in parentheses
 //	table.go       rows below a line of names
 //	words.go       the vocabulary, and nothing else that depends on programs
