@@ -17,12 +17,13 @@
 // change how the job runs: no controller for processors or disks is enabled. The cgroup is removed at
 // the end, or by a later run if processes were left in it.
 //
-// One that shares the processors needs the CPU controller. NewCgroup then moves this process to a leaf of
-// its cgroup, and creates the cgroup of the job beside the leaf. That is possible if the cgroup is
-// delegated to the user and no other process is in it, see the error for what helps.
+// A cgroup that shares the processors needs the CPU controller. NewCgroup then moves this process to a leaf
+// of its cgroup, and creates the cgroup of the job as a sibling of the leaf. That is possible if the cgroup
+// is delegated to the user and no other process is in it. The error contains a command that helps.
 //
-// Cgroups are those of v2. The hierarchies of v1 are not used. The I/O wait of threads requires delay
-// accounting (sysctl kernel.task_delayacct=1), and is missing for an interval in which a thread ended.
+// Only cgroup v2 is used. The I/O wait of threads requires delay accounting (sysctl
+// kernel.task_delayacct=1), and is missing for an interval in which a thread ended. If the cgroup does not
+// measure CPU pressure, the time that the threads of the process tree waited for a CPU replaces it.
 //
 // # Limits
 //

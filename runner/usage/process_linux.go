@@ -68,10 +68,15 @@ func countersOf(members []process) counters {
 	return c
 }
 
+// threadFiles returns the paths of a file of each thread of a process.
+func threadFiles(pid int, name string) []string {
+	files, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/" + name) // the pattern is valid
+	return files
+}
+
 // cpuWaitOf returns how long the threads of a process have waited for a CPU (run delay of schedstat).
 func cpuWaitOf(pid int) (seconds float64) {
-	files, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/schedstat") // the pattern is valid
-	for _, file := range files {
+	for _, file := range threadFiles(pid, "schedstat") {
 		text, _ := os.ReadFile(file) // an error: the thread has ended
 		if fields := strings.Fields(string(text)); len(fields) == 3 {
 			nanoseconds, _ := strconv.ParseFloat(fields[1], 64)
@@ -90,13 +95,8 @@ func ioWaitsOf(members []process) *ioWaits {
 	waits := &ioWaits{seconds: map[int]float64{}}
 	for _, p := range members {
 		waits.childFaults += p.childFaults
-		tasks := "/proc/" + strconv.Itoa(p.pid) + "/task"
-		threads, err := os.ReadDir(tasks)
-		if err != nil {
-			continue // the process has ended
-		}
-		for _, t := range threads {
-			text, err := os.ReadFile(filepath.Join(tasks, t.Name(), "stat"))
+		for _, file := range threadFiles(p.pid, "stat") {
+			text, err := os.ReadFile(file)
 			if err != nil {
 				continue // the thread has ended
 			}

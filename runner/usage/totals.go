@@ -83,8 +83,8 @@ func (t Totals) Since(earlier Totals) Used {
 		u.cgroupFigures = append(u.cgroupFigures, schemas.FigureIO)
 	}
 
-	for _, r := range resources {
-		before, after := earlier.pressure[r], t.pressure[r]
+	for r, after := range t.pressure {
+		before := earlier.pressure[r]
 		u.pressure[r] = stallTime{
 			some: pressureRatio(before.some, after.some, seconds),
 			full: pressureRatio(before.full, after.full, seconds),

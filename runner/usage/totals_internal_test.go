@@ -137,6 +137,12 @@ func TestTotals_Since(t *testing.T) {
 			Totals{at: noon.Add(4 * time.Second), tree: counters{cpuWaitSeconds: ptr(2.0)}},
 			schemas.Epoch{JobCPUPressureRatio: ptr(0.25)},
 		},
+		{
+			"threads that waited for a CPU, in a cgroup without pressure",
+			Totals{at: noon, tree: counters{cpuWaitSeconds: ptr(1.0)}, cgroup: "/job"},
+			Totals{at: noon.Add(4 * time.Second), tree: counters{cpuWaitSeconds: ptr(2.0)}, cgroup: "/job"},
+			schemas.Epoch{JobCPUPressureRatio: ptr(0.25)},
+		},
 		{"without delay accounting", Totals{ioWaits: &ioWaits{}}, Totals{}, schemas.Epoch{}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
