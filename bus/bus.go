@@ -27,7 +27,7 @@ type Bus struct {
 	minReplicas int  // Options.Replicas
 	isPerson    bool // Options.Person
 	permissions permissions
-	api         string // prefix of the subjects of the JetStream API, with its dot
+	api         string // prefix of the subjects of the JetStream API, with its trailing dot
 }
 
 const retryDelay = 250 * time.Millisecond
@@ -125,7 +125,8 @@ func (b *Bus) dial(ctx context.Context, o *Options, opts []nats.Option) error {
 	}
 }
 
-// open connects once, to the servers of the context if there is one.
+// open connects once, to the servers of the context if there is one. A context that cannot be read is an
+// ErrIdentity. It is read before the options are applied, so an option finds out whether it was.
 func (b *Bus) open(o *Options, opts []nats.Option) (*nats.Conn, error) {
 	if o.Context == "" {
 		return nats.Connect(o.URL, opts...)

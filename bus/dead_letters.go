@@ -26,9 +26,9 @@ type Letter struct {
 // digest distinguishes messages with the same sequence in a stream that was created again.
 type letterKey struct{ id, digest string }
 
-// Letters returns the dead letters at some sequences of the stream DEAD, or without sequences all of them,
-// and of several copies the first. They are without their Data, the oldest first. The error matches
-// schemas.ErrNotFound if there is no letter at a sequence.
+// Letters returns the dead letters at the given sequences of the stream DEAD, without their Data, the
+// oldest first. Without sequences it returns all letters, but only the first of several copies. The error
+// matches schemas.ErrNotFound if there is no letter at a sequence.
 func (b *Bus) Letters(ctx context.Context, sequences ...uint64) ([]Letter, error) {
 	all, err := b.readDead(ctx)
 	if err != nil {

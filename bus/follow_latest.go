@@ -107,10 +107,11 @@ func deliverOnce(r Record, delivered *recentIDs, handle func(Record) error) erro
 	return nil
 }
 
-// maxRecentIDs bounds recentIDs. It is more than the events that wait while the stored messages are read.
+// maxRecentIDs bounds recentIDs. It exceeds the events that can be queued while the stored messages are
+// read.
 const maxRecentIDs = 4 * maxQueued
 
-// recentIDs are the IDs of the last events, at least maxRecentIDs and at most twice as many.
+// recentIDs has the IDs of the last events: at least the last maxRecentIDs, and at most twice as many.
 type recentIDs struct{ current, previous map[string]bool }
 
 // add adds an ID, and reports whether it is new.

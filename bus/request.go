@@ -137,10 +137,10 @@ func (b *Bus) Serve(ctx context.Context, s Service) error {
 // ServiceInfo is a running instance of a service.
 type ServiceInfo struct{ Name, Version string }
 
-// serviceWait is how long Services waits for another instance.
+// serviceWait is how long Services waits for the next reply.
 const serviceWait = 500 * time.Millisecond
 
-// Services returns the instances of services that answer.
+// Services returns the instances of services that reply to a ping.
 func (b *Bus) Services(ctx context.Context) (all []ServiceInfo, err error) {
 	subject, err := micro.ControlSubject(micro.PingVerb, "", "")
 	if err != nil {
@@ -160,7 +160,7 @@ func (b *Bus) Services(ctx context.Context) (all []ServiceInfo, err error) {
 		select {
 		case m := <-replies:
 			var info ServiceInfo
-			if json.Unmarshal(m.Data, &info) == nil && info.Name != "" { // not: nobody listens
+			if json.Unmarshal(m.Data, &info) == nil && info.Name != "" { // otherwise there are no responders
 				all = append(all, info)
 			}
 		case <-time.After(serviceWait):

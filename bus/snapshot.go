@@ -40,15 +40,15 @@ var ErrSnapshot = errors.New("the snapshot cannot be used")
 
 const snapshotHeader = "courier-snapshot"
 
-// snapshotSlots are the objects with the snapshots of a kind and version: the last one, and the one before
-// in case the last one is damaged.
+// snapshotSlots returns the names of the objects with the snapshots of a kind and version: the last
+// snapshot, and the previous one in case the last one is damaged.
 func snapshotSlots(kind string, version int) [2]string {
 	name := fmt.Sprintf("%s.v%d", kind, version)
 	return [...]string{name + ".a", name + ".b"}
 }
 
-// SaveSnapshot stores the state that encode writes, with its digest, in place of a snapshot that does not
-// match the stream, or of the earlier one of two. Snapshots lists it once it is complete. Any number of
+// SaveSnapshot stores the state that encode writes, with its digest. It replaces a snapshot that does not
+// match the stream, otherwise the earlier of two. Snapshots lists it once it is complete. Any number of
 // processes may call it at the same time.
 func (b *Bus) SaveSnapshot(ctx context.Context, s Snapshot, encode func(io.Writer) error) error {
 	objects, err := b.objects(ctx, schemas.BucketSnapshots)
@@ -76,7 +76,7 @@ func (b *Bus) SaveSnapshot(ctx context.Context, s Snapshot, encode func(io.Write
 	return nil
 }
 
-// freeSlot returns the object for a snapshot.
+// freeSlot returns the name of the object that a snapshot may replace.
 func (b *Bus) freeSlot(ctx context.Context, s Snapshot) (string, error) {
 	stream, err := b.StreamInfo(ctx, s.Stream)
 	if err != nil {

@@ -215,7 +215,7 @@ func (c *Collector) publishQueue(ctx context.Context, minimum int) {
 	c.isPublishFailing = err != nil
 }
 
-// identify tells the queue to which cluster its samples belong, at the start and after a failure.
+// identify informs the queue to which cluster its samples belong, at the start and after a failure.
 func (c *Collector) identify(ctx context.Context) {
 	if c.isIdentified && !c.isPublishFailing || !c.bus.Connected() {
 		return

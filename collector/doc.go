@@ -19,10 +19,10 @@
 // # Order, concurrency, failure
 //
 // Samples are numbered per boot and published in order, with their own timestamps. Nodes take their first
-// sample at a random time, so that they do not all publish at the same time. While
-// NATS is unreachable, samples wait in a spool.SampleQueue, and the next process publishes them
-// after a crash. A collector refuses a node name that another machine uses. A process has one set
-// of node_exporter's collectors, because that keeps its state in package variables.
+// sample at a random time, so that they do not all publish at the same time. While NATS is unreachable,
+// samples wait in a spool.SampleQueue, and the next process publishes them after a crash. A collector
+// refuses a node name that another machine uses. A process has one set of node_exporter's collectors,
+// because that keeps its state in package variables.
 //
 // Intervals are measured by the monotonic clock, so setting the wall clock changes only timestamps.
 //

@@ -75,7 +75,8 @@ func (g *gatherer) read() (nodeReading, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	r := newReading(time.Now())
-	metrics, failure := make(chan prometheus.Metric, 64), error(nil)
+	metrics := make(chan prometheus.Metric, 64)
+	var failure error // complete when metrics is closed
 	go func() {
 		defer close(metrics)
 		for _, c := range g.collectors {

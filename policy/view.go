@@ -120,7 +120,7 @@ type Training struct {
 	Window []speed.StepReport
 	Seen   []speed.ShapeTime
 	Model  *speed.Model // nil: only Seen is known
-	// Bottleneck is that of the window, for a job on a node.
+	// Bottleneck is the one that the window shows, for a job on a node; "" if none.
 	Bottleneck schemas.Bottleneck
 
 	Elapsed          time.Duration // since the start of the job

@@ -46,7 +46,7 @@ func (j *job) awaitStart(
 	if waiting.Err() != nil {
 		reason := "courier run was stopped"
 		if ctx.Err() == nil {
-			reason = context.Cause(waiting).Error() // which signal it was
+			reason = context.Cause(waiting).Error() // names the signal
 		}
 		return nil, j.cancelUnstarted(ctx, b, reason)
 	}
@@ -76,7 +76,7 @@ func (j *job) awaitAdmission(
 	j.sendHeartbeat(ctx)
 
 	var admitted *schemas.Advice
-	var confirm <-chan time.Time // fires when the advisor is asked about the reservation again
+	var confirm <-chan time.Time // fires when the advisor must be asked about the reservation again
 	for {
 		select {
 		case <-ctx.Done():
@@ -102,12 +102,12 @@ func (j *job) awaitAdmission(
 	}
 }
 
-// minReserved is for how long the CPUs of a job must still be reserved, so that it starts in that time.
+// minReserved is the minimum time for which the CPUs of a job must still be reserved: enough for its start.
 const minReserved = maxLoanWait + 10*time.Second
 
-// checkReservation asks whether the CPUs of the admitted job are still reserved, by the clock of the
-// advisor, and returns an error if they are not. isKnown is false if the advisor does not answer, or
-// has not read the admission yet.
+// checkReservation asks the advisor, by whose clock reservations end, whether the CPUs of the admitted
+// job are still reserved. It returns an error if they are not. isKnown is false if the advisor does not
+// answer, or has not read the admission yet.
 func (j *job) checkReservation(ctx context.Context, b *bus.Bus) (isKnown bool, err error) {
 	asked := time.Now()
 	status, err := j.statusOf(ctx, b, j.result.JobID)

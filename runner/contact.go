@@ -68,7 +68,7 @@ func (j *job) heartbeatArrived(sentAt time.Time) {
 	}
 }
 
-// checkContact stops the job, or tells the user, if its heartbeats do not arrive.
+// checkContact stops the job, or informs the user, if its heartbeats do not arrive.
 func (j *job) checkContact(now time.Time) {
 	if !j.contact.BecomesSilent(now) {
 		return

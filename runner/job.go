@@ -309,8 +309,8 @@ func (j *job) stamp(eventID string) schemas.JobStamp {
 }
 
 // afterStamp returns the time of an event that follows the last one after an interval. If the clock of the
-// node was put back, the time goes on from the last event: the advisor would take an event of an earlier
-// time for one of a past run, and the job for lost.
+// node was set back, the time continues from the last event. Otherwise the advisor would assign the event to
+// an earlier run, and report the job as lost.
 func afterStamp(last time.Time, elapsed time.Duration, now time.Time) time.Time {
 	if next := last.Add(elapsed); !last.IsZero() && next.Round(0).After(now.Round(0)) {
 		return next

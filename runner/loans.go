@@ -21,7 +21,7 @@ const (
 // awaitLoans waits until the jobs that lend CPUs to this one hold no more than their loans leave
 // them. Until then the CPUs are in use, and both jobs would be slower than predicted. The lenders
 // change their CPUs between two epochs, so the wait is bounded: after maxLoanWait, or half of the
-// slack of the SLO, the job starts beside them.
+// slack of the SLO, the job starts although they still use the CPUs.
 func (j *job) awaitLoans(ctx context.Context, b *bus.Bus, advice *schemas.Advice) error {
 	if advice.Admission == nil || len(advice.Admission.Loans) == 0 {
 		return nil

@@ -139,11 +139,11 @@ func (m *move) gain(after float64) *float64 {
 	return &gain
 }
 
-// tooSlow returns why a move that was predicted to cost time is undone; empty if it is kept. It is
-// undone if it costs several times as much, and was made for no other job's SLO, or the job would miss its
-// own because of it, and some of the time until the deadline is left.
+// tooSlow returns why a move that was predicted to cost time is undone; empty if it is kept. It is undone
+// if it costs several times as much, and no other job needs it for its SLO. Otherwise it is undone only if
+// the job would miss its own SLO because of it, and its deadline has not passed.
 func (m *move) tooSlow(after float64, epochsLeft int, now time.Time) string {
-	isFree := m.Purpose == schemas.MoveSaved || m.isOwn
+	isFree := m.Purpose == schemas.MoveSaved || m.isOwn // no SLO of another job depends on it
 	if m.deadline.IsZero() && !isFree || epochsLeft <= 1 || m.PredictedEpochSeconds == nil ||
 		m.UnmovedEpochSeconds == nil {
 		return ""

@@ -12,8 +12,9 @@ import (
 	"courier/schemas"
 )
 
-// submit requests advice, waits until the job may start, and determines its configuration. It returns an
-// error if the request is rejected. An unreachable advisor is not an error.
+// submit requests advice, waits until the job may start, and determines its configuration. It submits the
+// job again if its reservation ended before the start. It returns an error if the request is rejected. An
+// unreachable advisor is not an error.
 func (j *job) submit(ctx context.Context) error {
 	request := &j.o.Request
 	mayHaveRun := request.JobID != ""

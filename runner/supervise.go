@@ -43,7 +43,8 @@ func (j *job) supervise(ctx context.Context) {
 	j.process.close()
 }
 
-// inputs are the channels that supervise reads, besides those of the job. One that has ended is nil.
+// inputs has the channels that supervise reads, except the fields of the job. A channel that has ended is
+// nil.
 type inputs struct {
 	done     <-chan struct{}    // of the context
 	exited   <-chan struct{}    // of the process
@@ -67,7 +68,7 @@ func (j *job) openInputs(ctx context.Context) *inputs {
 	}
 }
 
-// areOpen reports whether the process runs, or anything of it is left to read.
+// areOpen reports whether the process runs, or something that it has written is left to read.
 func (in *inputs) areOpen() bool {
 	return in.exited != nil || in.chunks != nil || in.reported != nil || in.measured != nil
 }

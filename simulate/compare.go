@@ -108,7 +108,7 @@ func Compare(ctx context.Context, w *World, o RuleComparisonOptions) (*RuleCompa
 	return result, nil
 }
 
-// WriteText writes the comparison as a table with a legend.
+// WriteText writes the comparison as a table, with a tab behind each cell, and a legend.
 func (c *RuleComparison) WriteText(out io.Writer) error {
 	fmt.Fprintf(out, "%d submissions, confidence %g, seed %d\n\n", c.Submissions, c.Confidence,
 		c.Seed)

@@ -39,7 +39,7 @@ func New(
 //
 //	NODE stream ──► followNodes: nodes that join, leave or change
 //	REGRESSOR stream ──► followRegistry ──┐ champions
-//	JOB stream ──► follow: past, drift ◄──┘
+//	JOB stream ──► follow: past ◄─────────┘
 //	                 │ fit request
 //	regressor.* ──► serve
 //	                 │ fit request, command

@@ -124,7 +124,7 @@ func (r *round) leftOver(free int) {
 	}
 }
 
-// step returns the next number of units, and what it is worth; 0 if there is none.
+// step returns the next number of units, and the value of that step; 0 if there is none.
 func (h *minimumShare) step(units int) (to int, value float64) {
 	now := h.at(units)
 	for _, p := range h.curve {

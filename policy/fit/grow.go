@@ -73,7 +73,7 @@ func (g growth) Plan(v *policy.View) (moves []policy.Move) {
 	return moves
 }
 
-// growByOwnEpochs gives jobs the units that are left, at most a step each.
+// growByOwnEpochs gives jobs the units that are left, at most one step to each job.
 func growByOwnEpochs(v *policy.View, jobs []grower, left int) {
 	units := make([]int, len(jobs))
 	for i := range jobs {
@@ -99,8 +99,8 @@ func growByOwnEpochs(v *policy.View, jobs []grower, left int) {
 	}
 }
 
-// mayGrow reports whether the last epochs of the job say that its CPUs limit it, and nothing is promised
-// from those that it holds.
+// mayGrow reports whether the job may get CPUs by its own epochs: they show that its CPUs limit it, and
+// it has no deadline that it keeps with the CPUs of the plan.
 func (g *grower) mayGrow(v *policy.View) bool {
 	isPromised := !g.Deadline.IsZero() && g.KeepsDeadline(v, g.Units)
 	return !isPromised && g.Training != nil && g.Training.Bottleneck == schemas.BottleneckCPU

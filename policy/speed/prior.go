@@ -22,8 +22,8 @@ type Prior struct {
 
 const nearestJobs = 10
 
-// Nearest returns the prior of a job: from finished jobs with the same model, otherwise from those
-// with the most similar number of bytes. Jobs with and without servers do not compare.
+// Nearest returns the prior of a job: from finished jobs with the same model, otherwise from those with
+// the most similar number of bytes. Jobs with servers are not compared with jobs without servers.
 func Nearest(finished []FinishedJob, f Facts) *Prior {
 	var near []FinishedJob
 	for i := range finished {

@@ -8,8 +8,11 @@ type HeldOut struct {
 	Error float64 `json:"error"`
 }
 
-// add adds the mean error of some runs.
+// add adds the mean error of a number of runs, which may be 0.
 func (h *HeldOut) add(runs int, e float64) {
+	if runs == 0 {
+		return
+	}
 	h.Runs += runs
 	h.Error += (e - h.Error) * float64(runs) / float64(h.Runs)
 }
@@ -19,12 +22,8 @@ func (h *HeldOut) add(runs int, e float64) {
 func (r *Regressor) HeldOut() (times, accuracies HeldOut) {
 	for i := range r.Subjects {
 		s := &r.Subjects[i]
-		if s.HeldOutTimes.Runs > 0 {
-			times.add(s.HeldOutTimes.Runs, s.HeldOutTimes.Error)
-		}
-		if s.HeldOutAccuracies.Runs > 0 {
-			accuracies.add(s.HeldOutAccuracies.Runs, s.HeldOutAccuracies.Error)
-		}
+		times.add(s.HeldOutTimes.Runs, s.HeldOutTimes.Error)
+		accuracies.add(s.HeldOutAccuracies.Runs, s.HeldOutAccuracies.Error)
 	}
 	return times, accuracies
 }

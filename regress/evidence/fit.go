@@ -69,7 +69,7 @@ type subjectFit struct {
 	Subject
 	aside    []SetAside
 	passages spread // that it lends to others
-	used     int    // last round of the memory that used it
+	used     int    // last round of the Memory in which it was used
 }
 
 // fitSubject fits the sorted runs of a subject.
@@ -114,20 +114,21 @@ func newTimeModel(all []*measuredTimes) *TimeModel {
 	return t
 }
 
-// Memory holds the fits of subjects, so that a fit repeats only those whose runs have changed. It
-// forgets what the last fits did not use. It is for one kind of runs and is safe for concurrent use.
-// The zero value is empty; a nil pointer remembers nothing.
+// Memory holds the fits of subjects, so that a fit repeats only those whose runs have changed. It keeps
+// only the subjects of the last few fits, so its size is bounded by theirs. A Memory is for the fits of one
+// State, and is safe for concurrent use. The zero value is empty; a nil pointer remembers nothing.
 type Memory struct {
 	mu    sync.Mutex
-	round int
+	round int                    // number of fits that have begun
 	fits  map[uint64]*subjectFit // by fingerprint
 }
 
-// usedRounds is the number of fits for which an unused subject is remembered. An update of a State
-// fits its base and what it serves.
+// usedRounds is the number of fits for which an unused subject is kept. An update of a State fits its base
+// and the regressor that it serves, so a subject may be used only in every second or third fit.
 const usedRounds = 3
 
-// begin begins a fit.
+// begin starts the next round, drops the subjects that were not used for too long, and returns the memory
+// of the fit: m, or an empty one if m is nil.
 func (m *Memory) begin() *Memory {
 	if m == nil {
 		m = &Memory{}

@@ -11,7 +11,7 @@ type Passage struct {
 	// Promisable reports whether enough runs reached the target to promise it.
 	Promisable bool
 	after      int // epochs that have not reached it
-	// others are the passages of rising targets, of which this is number at; nil: this one alone.
+	// others are the passages of rising targets, of which this one has index at; nil: there are no others.
 	others []Passage
 	at     int
 }
@@ -25,9 +25,10 @@ func (a *Passage) By(epochs int) float64 {
 	return (a.reachedBy(epochs) - missed) / max(1-missed, 1e-9)
 }
 
-// reachedBy is By of a run that has no epochs yet. It falls with the target: it is the highest
-// probability of this target and of higher ones that the same runs reached, because a run that
-// reaches these has reached it; and at most that of the targets that more runs reached.
+// reachedBy is By of a run that has no epochs yet. It never rises with the target. It is the highest
+// probability of this target and the higher ones that the same runs reached, because a run that reaches a
+// higher target has reached this one. It is at most the probability of a lower target that more runs
+// reached.
 func (a *Passage) reachedBy(epochs int) float64 {
 	if a.others == nil {
 		return a.Reach * a.Probability(float64(epochs))

@@ -223,8 +223,8 @@ func combined(own passageEstimate, others []passageEstimate) (location, variance
 	return location, variance
 }
 
-// course are the passages of a batch size on a node type, at the accuracies that its runs or those of its
-// neighbours had.
+// course has the passages of a batch size on a node type, at accuracies of its runs, or of all runs if the
+// batch size has none.
 type course struct {
 	levels    []float64 // rising, at most maxLevels
 	passages  []Passage
@@ -236,7 +236,8 @@ type courseKey struct {
 	node  string
 }
 
-// maxCourses is the maximum number of courses that are kept. They are requested repeatedly.
+// maxCourses is the maximum number of courses that a predictor keeps, because each decision requests the
+// same ones. Others are computed for each request.
 const maxCourses = 1024
 
 // passage predicts when a batch size reaches a target on a node type; unknown if no run did.
@@ -307,7 +308,7 @@ func levelsOf(runs []*Records) (levels []float64) {
 	return levels
 }
 
-// estimate returns the passage of a measured batch size.
+// estimate returns the estimate for the measured batch size i from its course.
 func (p *accuracyPredictor) estimate(i int, node string, target float64) (e passageEstimate) {
 	c := p.course(p.batches[i].size, node)
 	k := sort.SearchFloat64s(c.levels, target-tolerance)
@@ -317,7 +318,7 @@ func (p *accuracyPredictor) estimate(i int, node string, target float64) (e pass
 	return c.estimates[k]
 }
 
-// passage returns the passage of a measured batch size.
+// passage returns the passage by the estimate for a measured batch size.
 func (e *passageEstimate) passage() Passage {
 	if e.reached == 0 {
 		return Passage{Support: Measured}

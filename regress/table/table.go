@@ -45,8 +45,8 @@ func Read(r io.Reader) (*Table, error) {
 	}
 }
 
-// OpenCSV returns a reader of the rows below a header, and the header. Cells are separated by what occurs
-// most often in the header: commas, semicolons, tabs or bars.
+// OpenCSV returns a reader of the rows below a header, and the header. The separator of cells is the comma,
+// semicolon, tab or bar, whichever occurs most often in the header.
 func OpenCSV(r io.Reader) (rows *csv.Reader, header []string, err error) {
 	b := bufio.NewReaderSize(r, 64<<10)
 	begin, err := b.Peek(b.Size())
@@ -148,7 +148,7 @@ func (t *Table) addObject(object map[string]any, at map[string]int) error {
 	cells := make([]string, len(t.Header))
 	for name, value := range object {
 		switch value := value.(type) {
-		case []any, nil: // a list is no value of a cell
+		case []any, nil: // a cell cannot hold a list
 		default:
 			cells[at[name]] = fmt.Sprint(value)
 		}

@@ -43,7 +43,7 @@ type reading struct {
 	level level
 }
 
-// level tells how much of an epoch a value is about.
+// level is the part of an epoch that a value is about.
 type level uint8
 
 const (
@@ -171,7 +171,7 @@ func (b *block) isEvaluated() bool {
 		b.lastValue == float64(b.number)
 }
 
-// merge takes what was read before the line that told the number.
+// merge adds the block that was read before the line with the number of the epoch.
 func (b *block) merge(before *block) {
 	b.begin = before.begin
 	b.readings, b.templates = before.readings, before.templates

@@ -45,8 +45,8 @@ func (r *chooser) choose(b *block) choice {
 	return c
 }
 
-// isOfTraining reports whether a metric says that it is of the training data, or is one of batches that
-// does not say on which data.
+// isOfTraining reports whether a metric is of the training data by its name, or is of a batch and does not
+// name its data.
 func isOfTraining(x *reading) bool {
 	return x.scope == scopeTrain || x.scope == scopeNone && x.level == ofBatch
 }
@@ -194,7 +194,7 @@ func (r *chooser) unnamedLoss(b *block) *reading {
 	return first
 }
 
-// trend tells how a score moves from epoch to epoch.
+// trend is how a score moves from epoch to epoch.
 type trend struct {
 	last         float64
 	isSet        bool

@@ -93,7 +93,7 @@ func (r *recogniser) find(l *line) (sighting, bool) {
 	return best, best.track != nil
 }
 
-// sight returns the number of the epoch that a field tells, if it can be one.
+// sight returns the number of the epoch in a field, if it can be one.
 func (r *recogniser) sight(f *field, class counter) (sighting, bool) {
 	t := r.trackOf(f, class)
 	if t == nil || t.isDead {
@@ -174,7 +174,7 @@ func (r *recogniser) addTrack(t track) *track {
 	return nil
 }
 
-// progress tells how far batches have come in the current epoch.
+// progress is how far batches have come in the current epoch.
 type progress uint8
 
 const (
@@ -204,7 +204,7 @@ func (r *recogniser) progressOf(l *line, number *field) progress {
 	return p
 }
 
-// sourceOf returns the rank or process that printed the line, 0 if it is not told.
+// sourceOf returns the rank or process that printed the line; 0 if it is unknown.
 func (r *recogniser) sourceOf(l *line) uint64 {
 	for i := range l.fields {
 		f := &l.fields[i]

@@ -4,7 +4,7 @@ import "maps"
 
 // This file follows the number of the epoch, and groups the lines between two ends.
 
-// maxHeading is the number of words of a line that tells the scope of the lines below.
+// maxHeading is the maximum number of words of a heading, whose scope holds for the lines below.
 const maxHeading = 8
 
 // noteSection takes the scope of a heading such as "Test Error:".
@@ -130,7 +130,7 @@ func (r *recogniser) drop() {
 	r.held, r.class, r.closing, r.lastClosing = nil, countsNothing, 0, 0
 }
 
-// open begins the block of an epoch with the line that tells its number.
+// open begins the block of an epoch with the line that has its number.
 func (r *recogniser) open(l *line, s sighting) {
 	isFirst := r.current == nil && len(r.held) == 0 && !r.isConfirmed
 	if isFirst {

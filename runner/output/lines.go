@@ -13,7 +13,7 @@ type splitter struct {
 	escape escapeState
 }
 
-// escapeState tells which part of an escape sequence (ECMA-48) is expected.
+// escapeState is the part of an escape sequence (ECMA-48) that is expected.
 type escapeState uint8
 
 const (

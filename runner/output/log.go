@@ -49,7 +49,7 @@ func NewChannel() *Log {
 	return g
 }
 
-// Head reads the head of a table that stands before the lines that count.
+// Head reads the head of a table in a file that is read only from a later line on.
 func (g *Log) Head(text []byte) {
 	g.scanner.scan(text)
 	g.table.isHead(&g.scanner)
@@ -83,7 +83,7 @@ func (g *Log) line(text []byte, at time.Time) []EpochReport {
 	}
 	number := uint32(l.fields[i].value)
 	if g.isSeen && (number == g.last || number < g.last && !g.isChannel) {
-		return nil // by another line or rank
+		return nil // another line or rank has reported it
 	}
 
 	var reports []EpochReport

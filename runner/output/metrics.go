@@ -76,7 +76,7 @@ func (m *fileMetrics) addNamed(b *block, n name, label string, v float64) (isHel
 func (m *fileMetrics) report(e EpochReport, b *block) EpochReport {
 	m.noteUnnamed(b)
 	c := m.choose(b)
-	if c.loss != nil && c.loss.scope >= scopeTest { // that of the training is elsewhere
+	if c.loss != nil && c.loss.scope >= scopeTest { // the report has the loss of the training only
 		c.loss, m.lossName = nil, 0
 	}
 	c.set(&e)
@@ -91,13 +91,13 @@ func (m *fileMetrics) report(e EpochReport, b *block) EpochReport {
 	return e
 }
 
-// Values reads epochs whose values are given by name.
+// Values reads the metrics of epochs from values with names.
 type Values struct{ metrics fileMetrics }
 
 // NewValues returns a reader of values.
 func NewValues(kinds MetricKinds) *Values { return &Values{newFileMetrics(kinds)} }
 
-// Report adds to the report of an epoch what the values say.
+// Report completes the report of an epoch with the metrics among the values.
 func (v *Values) Report(e EpochReport, values map[string]float64) EpochReport {
 	b := newBlock()
 	for _, label := range slices.Sorted(maps.Keys(values)) {

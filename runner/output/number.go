@@ -80,7 +80,7 @@ func (s *scanner) finish(f field, begin, end int) int {
 	f.isBar, s.isBar = s.isBar && f.total > 0, false
 	if f.unit == unitPercent && end < len(s.text) && s.text[end] == '|' {
 		s.isBar = true
-		return barEnd(s.text, end) // the number behind a bar tells more
+		return barEnd(s.text, end) // the number behind the bar is more exact
 	}
 	if f.unit == unitTime && s.durationEnd > 0 && s.continues(begin) {
 		s.fields[len(s.fields)-1].value += f.value
@@ -137,8 +137,8 @@ func (s *scanner) continues(begin int) bool {
 	return false
 }
 
-// leadOf tells how the line begins with a number: '[' for "[0]", ':' for "0:", '|' for "0 | loss 0.5" and
-// "0 loss 0.5".
+// leadOf returns the form of a number with which the line begins: '[' for "[0]", ':' for "0:", '|' for
+// "0 | loss 0.5" and "0 loss 0.5"; 0 for other numbers.
 func (s *scanner) leadOf(begin, end int) byte {
 	rest := skipBlanks(s.text, end)
 	if s.name.isScope() && s.name.scope == scopeTrain && len(s.fields) == 0 && rest < len(s.text) &&

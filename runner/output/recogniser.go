@@ -15,7 +15,7 @@ type recogniser struct {
 	class     counter // that is followed; nothing before the first number
 	ranks     float64 // N of a column of ranks i/N; -1: ranks as in "0:"; 0: none
 	source    uint64  // the rank or process that is followed; 0: any
-	section   scope   // told by a heading
+	section   scope   // of a heading
 
 	current       *block          // of the epoch that runs; nil before the first number
 	next          *block          // lines that belong to the next number
@@ -44,7 +44,8 @@ type recogniser struct {
 	suggests   suggestion
 }
 
-// maxHeld bounds the epochs that wait for confirmation. Rounds without a total wait for the end.
+// maxHeld bounds the epochs that wait for confirmation. Rounds without a total are confirmed only at the end
+// of the output.
 const maxHeld = 1024
 
 // newRecogniser returns a recogniser for a number of epochs; 0: unknown.

@@ -47,7 +47,7 @@ func NewTensorBoard(kinds MetricKinds) *TensorBoard {
 	}
 }
 
-// Write takes the next bytes of an event file. The name of its directory tells data sets apart, as
+// Write takes the next bytes of an event file. The name of its directory distinguishes data sets, as
 // Keras writes them: "train" and "validation".
 func (b *TensorBoard) Write(path string, data []byte) {
 	f := b.files[path]

@@ -48,7 +48,7 @@ type counter uint8
 
 const (
 	countsNothing counter = iota
-	countsSource          // a rank or a process: tells whose line it is
+	countsSource          // a rank or a process, which printed the line
 	countsInner           // batches, steps, samples
 	countsSteps           // i/N of steps, in an output without epochs that is evaluated every N/requested
 	countsLead            // an unnamed number at the start of a line

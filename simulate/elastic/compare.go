@@ -105,7 +105,7 @@ func newResult(name string, w *world, schedule []Stretch, times []time.Duration)
 	return r
 }
 
-// WriteText writes the comparison as a table with a legend.
+// WriteText writes the comparison as a table, with a tab behind each cell, and a legend.
 func (c *PolicyComparison) WriteText(out io.Writer) error {
 	slot := time.Duration(c.Slot * float64(time.Second))
 	fmt.Fprintf(out, "%s, %s, slot %s, charge %s, %s rates\n", schemas.FormatCount(uint64(c.Jobs), "job"),

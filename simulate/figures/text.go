@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// WriteText writes the figures as a table in percent: of changes, or of ratios. The figures of a
+// WriteText writes the figures as a table in percent, with a tab behind each cell. The figures of a
 // group that have the same name are one row.
 func (c *Comparisons) WriteText(out io.Writer) error {
 	fmt.Fprintln(out, "variant\tfigure\ttarget\treached\tmet\t")
