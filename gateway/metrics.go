@@ -50,5 +50,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	for _, reason := range []string{missedSlow, missedOld, missedReset, missedUnavailable} {
 		m.missed.WithLabelValues(reason) // so that Prometheus sees the first increase
 	}
+	for _, result := range []string{notifySent, notifyFailed, notifyDropped} {
+		m.notifications.WithLabelValues(result)
+	}
 	return m
 }

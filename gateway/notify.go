@@ -60,6 +60,13 @@ const (
 	notifyNotLearned = "not_learned"
 )
 
+// Results of notifications, for the metric.
+const (
+	notifySent    = "sent"
+	notifyFailed  = "failed"
+	notifyDropped = "dropped" // too many waited
+)
+
 // Notification is the body that a webhook receives. Slack shows its text.
 type Notification struct {
 	Text    string            `json:"text"`
@@ -124,7 +131,7 @@ func (n *notifier) take(e schemas.Event) {
 	select {
 	case n.events <- e:
 	default:
-		n.counter.WithLabelValues("dropped").Inc()
+		n.counter.WithLabelValues(notifyDropped).Inc()
 	}
 }
 
@@ -178,7 +185,7 @@ func (n *notifier) ofRisk(ctx context.Context, e *schemas.Risk) []Notification {
 // statusUnknown counts an event that may have needed a notification, and logs why its job's status is
 // unknown.
 func (n *notifier) statusUnknown(jobID string, err error) {
-	n.counter.WithLabelValues("failed").Inc()
+	n.counter.WithLabelValues(notifyFailed).Inc()
 	n.log.Warn("notification not sent, because the status of its job is unknown", "job_id", jobID, "error", err)
 }
 
@@ -207,7 +214,7 @@ func (n *notifier) ofEnd(ctx context.Context, e *schemas.Ended) []Notification {
 // checkLater lets the next promotions check whether the champions learned from an ended job.
 func (n *notifier) checkLater(jobID string) {
 	if _, known := n.unlearned[jobID]; !known && len(n.unlearned) >= maxUnlearned {
-		n.counter.WithLabelValues("dropped").Inc()
+		n.counter.WithLabelValues(notifyDropped).Inc()
 		return
 	}
 	n.unlearned[jobID] = 0
@@ -284,10 +291,10 @@ func (n *notifier) deliver(ctx context.Context, notice *Notification) {
 		err = n.post(ctx, body)
 	}
 	if err == nil {
-		n.counter.WithLabelValues("sent").Inc()
+		n.counter.WithLabelValues(notifySent).Inc()
 		return
 	}
-	n.counter.WithLabelValues("failed").Inc()
+	n.counter.WithLabelValues(notifyFailed).Inc()
 	n.log.Warn("notification not sent", "kind", notice.Kind, "job_id", notice.JobID, "error", err)
 }
 
