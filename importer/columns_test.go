@@ -18,8 +18,8 @@ func TestSummary_ListsColumns(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"columns   model=Model,batch_size=BatchSize,cpus=CPUs,epochs=Epochs,accuracy=ValAcc,gpu_model=gpu_type\n",
-		"not used  Took seconds, Notes\n",
+		"columns\tmodel=Model,batch_size=BatchSize,cpus=CPUs,epochs=Epochs,accuracy=ValAcc,gpu_model=gpu_type\n",
+		"not used\tTook seconds, Notes\n",
 		"runs.csv:2: duration_seconds: missing in the source: name its column with --columns " +
 			"duration_seconds=NAME (and 2 more)\n",
 	} {

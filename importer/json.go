@@ -49,7 +49,7 @@ func (r *Reader) json(name string, in io.Reader) error {
 	}
 	in = b
 	first, _, isLine := bytes.Cut(bytes.TrimLeft(head, " \t\r\n"), []byte("\n"))
-	if isLine && !json.Valid(first) {
+	if isLine && !json.Valid(standard(first)) {
 		whole, err := io.ReadAll(io.LimitReader(b, maxDocument+1))
 		if err != nil {
 			return fmt.Errorf("read %s: %w", name, err)
@@ -62,7 +62,7 @@ func (r *Reader) json(name string, in io.Reader) error {
 	var failed error
 	err = eachLine(in, func(number int, line []byte) {
 		if failed == nil {
-			failed = s.value(number, line)
+			failed = s.value(number, standard(line))
 		}
 	})
 	if err != nil {
@@ -96,9 +96,8 @@ func standard(text []byte) []byte {
 	return nonFinite.ReplaceAll(text, []byte("${1}null"))
 }
 
-// value reads a line or a document.
+// value reads a line or a document, which has only numbers that JSON allows.
 func (s *jsonSource) value(line int, text []byte) error {
-	text = standard(text)
 	var list []json.RawMessage
 	if json.Unmarshal(text, &list) == nil {
 		return s.rows(line, nil, list)

@@ -19,7 +19,7 @@ import (
 // returns only I/O errors; Finish returns rejected runs.
 func (r *Reader) Directory(name string, dir fs.FS) error {
 	if len(r.o.Where) > 0 {
-		return fmt.Errorf("%s: --where selects rows of CSV and JSON files, and this is another format", name)
+		return errNoRows(name)
 	}
 	before := r.found.Read
 	if err := r.mlflow(name, dir); err != nil {

@@ -107,7 +107,7 @@ func (r *Reader) File(format, name string, in io.Reader) error {
 		return r.json(name, in)
 	}
 	if len(r.o.Where) > 0 {
-		return fmt.Errorf("%s: --where selects rows of CSV and JSON files, and this is another format", name)
+		return errNoRows(name)
 	}
 	switch format {
 	case FormatBigDL:
@@ -118,6 +118,11 @@ func (r *Reader) File(format, name string, in io.Reader) error {
 		return r.pbs(name, in)
 	}
 	return fmt.Errorf("%s: no file can have the format %s", name, format)
+}
+
+// errNoRows is the error of --where for a source without rows.
+func errNoRows(name string) error {
+	return fmt.Errorf("%s: --where selects only rows of CSV and JSON files", name)
 }
 
 // Path reads a file, or a directory of MLflow, in a format or FormatAuto.

@@ -81,7 +81,7 @@ func (s *Summary) writeRefusals(out io.Writer) {
 // shownRefusals is the maximum number of refusals in text; JSON has all.
 const shownRefusals = 20
 
-// WriteText writes the summary for people.
+// WriteText writes the summary for people, with a tab between names and texts.
 func (s *Summary) WriteText(out io.Writer) error {
 	if len(s.Columns) > 0 {
 		var pairs []string
@@ -90,12 +90,12 @@ func (s *Summary) WriteText(out io.Writer) error {
 				pairs = append(pairs, field+"="+name)
 			}
 		}
-		fmt.Fprintf(out, "columns   %s\n", strings.Join(pairs, ","))
+		fmt.Fprintf(out, "columns\t%s\n", strings.Join(pairs, ","))
 	}
 	if len(s.Unused) > 0 {
-		fmt.Fprintf(out, "not used  %s\n", strings.Join(s.Unused, ", "))
+		fmt.Fprintf(out, "not used\t%s\n", strings.Join(s.Unused, ", "))
 	}
-	fmt.Fprintf(out, "read      %s", runs(s.Read))
+	fmt.Fprintf(out, "read\t%s", runs(s.Read))
 	if s.LeftOut > 0 {
 		rows := schemas.FormatCount(uint64(s.LeftOut), "row")
 		fmt.Fprintf(out, "; %s left out by --where", rows)
@@ -111,10 +111,10 @@ func (s *Summary) WriteText(out io.Writer) error {
 	if s.Unreadable > 0 {
 		refused += ", " + schemas.FormatCount(uint64(s.Unreadable), "source")
 	}
-	fmt.Fprintf(out, "\n%s  %s, %s\nexisting  %s\nrefused   %s\n", verb, runs(s.Imported),
+	fmt.Fprintf(out, "\n%s\t%s, %s\nexisting\t%s\nrefused\t%s\n", verb, runs(s.Imported),
 		schemas.FormatCount(uint64(s.Events), "event"), runs(s.Existing), refused)
 	for _, r := range s.Reasons {
-		fmt.Fprintf(out, "%8d  %s\n", r.Runs, r.Reason)
+		fmt.Fprintf(out, "\t%d  %s\n", r.Runs, r.Reason)
 	}
 	if s.UnknownBatchSize > 0 {
 		fmt.Fprintf(out, "%s of unknown batch size, so nothing is learned about known ones: name the column"+

@@ -1,0 +1,149 @@
+package importer
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"courier/runner/output"
+)
+
+// phase returns the column that says on which data the metrics of a row were measured, such as "train"
+// or "val"; "" if there is none.
+func (n *names) phase() string {
+	for _, name := range n.have {
+		training, heldOut := false, false
+		isPhase := true
+		for _, text := range n.values(name) {
+			c := output.ColumnOf(text)
+			isPhase = isPhase && c.Quantity == output.QuantityNone && (c.IsTraining || c.IsHeldOut)
+			training, heldOut = training || c.IsTraining, heldOut || c.IsHeldOut
+		}
+		if isPhase && training && heldOut {
+			return name
+		}
+	}
+	return ""
+}
+
+// steps returns the column that counts the steps of one run, "" if each row is an epoch or a run. Rows with
+// different batch sizes are runs.
+func (n *names) steps(found map[string]string) string {
+	if found[FieldEpoch] != "" || found[FieldRunID] != "" ||
+		len(slices.Compact(n.values(found[FieldBatchSize]))) > 1 {
+		return ""
+	}
+	for _, name := range n.have {
+		switch compact(prefixes.ReplaceAllString(name, "")) {
+		case "step", "steps", "globalstep", "iter", "iters", "iteration", "iterations":
+			if values := n.values(name); len(values) > 1 && areGrowing(values) {
+				return name
+			}
+		}
+	}
+	return ""
+}
+
+// areGrowing reports whether each text is a number above the previous one.
+func areGrowing(texts []string) bool {
+	previous := math.Inf(-1)
+	for _, text := range texts {
+		v, err := strconv.ParseFloat(text, 64)
+		if err != nil || v <= previous {
+			return false
+		}
+		previous = v
+	}
+	return true
+}
+
+// epochs decides whether a column named epoch counts the epochs of runs, or is their number.
+func (n *names) epochs(found, requested map[string]string) {
+	name := found[FieldEpoch]
+	if _, ok := requested[FieldEpoch]; ok || name == "" {
+		return
+	}
+	if _, ok := requested[FieldRunID]; !ok && n.numbersRows(found[FieldRunID]) {
+		delete(found, FieldRunID)
+	}
+	values := n.values(name)
+	isOnlyRow := len(values) == 1 && found[FieldEpochs] != ""
+	rowsAreRuns := (isOnlyRow || n.haveOwnNames(found[FieldRunID])) &&
+		slices.ContainsFunc(values, func(v string) bool { return numberOf(v) > 1 })
+	if !rowsAreRuns && (n.countsEpochs(name) || isOnlyRow) {
+		n.partsOfEpochs(found, requested)
+		return
+	}
+	delete(found, FieldEpoch)
+	switch {
+	case found[FieldEpochsDone] != "":
+	case found[FieldEpochs] != "" || isAmount(name, values):
+		found[FieldEpochsDone] = name
+	case found[FieldLoss] == "" && !mayBeLast(values):
+		found[FieldEpochs] = name
+	}
+}
+
+// numbersRows reports whether a column has the numbers of rows, as an export of a database does.
+func (n *names) numbersRows(column string) bool {
+	values := n.values(column)
+	for i := 1; i < len(values); i++ {
+		if numberOf(values[i]) != numberOf(values[i-1])+1 {
+			return false
+		}
+	}
+	return len(values) > 1
+}
+
+// haveOwnNames reports whether each of several rows has a name of its own in a column.
+func (n *names) haveOwnNames(column string) bool {
+	values := n.values(column)
+	return len(values) > 1 && len(slices.Compact(slices.Sorted(slices.Values(values)))) == len(values)
+}
+
+// isAmount reports whether a column of rows that are runs has the number of their epochs, and not the
+// last one, which may count from 0. A progress, such as 3.0, is what was done.
+func isAmount(name string, values []string) bool {
+	isWhole := func(v string) bool { return !strings.Contains(v, ".") }
+	switch _, last := cutLast(name); compact(last) {
+	case "epoch", "stoppedepoch", "lastepoch", "finalepoch":
+		return !slices.ContainsFunc(values, isWhole)
+	}
+	return true
+}
+
+// mayBeLast reports whether numbers may be the last epochs of runs, counted from 0, as tracking tools
+// export them beside a loss: 9, 19, 4.
+func mayBeLast(values []string) bool {
+	return !slices.ContainsFunc(values, func(v string) bool { return math.Mod(numberOf(v)+1, 5) != 0 })
+}
+
+// partsOfEpochs drops a column with the time of the training in each epoch, if another column has the
+// time of its validation: neither is the time of the epoch.
+func (n *names) partsOfEpochs(found, requested map[string]string) {
+	validates := slices.ContainsFunc(n.have, func(name string) bool {
+		return output.ColumnOf(name).IsHeldOut && (strings.Contains(compact(name), "time") ||
+			strings.Contains(compact(name), "seconds") || strings.Contains(compact(name), "duration"))
+	})
+	for _, field := range []string{FieldSeconds, FieldEpochSeconds} {
+		_, isRequested := requested[field]
+		if validates && !isRequested && output.ColumnOf(found[field]).IsTraining {
+			delete(found, field)
+		}
+	}
+}
+
+// countsEpochs reports whether the values of a column grow by at most 1 somewhere, or begin with 0 or 1.
+func (n *names) countsEpochs(name string) (counts bool) {
+	previous := -1.0
+	for _, text := range n.values(name) {
+		v, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			continue
+		}
+		counts = counts || v <= 1 || v > previous && v-previous <= 1 && previous >= 0
+		previous = v
+	}
+	return counts
+}

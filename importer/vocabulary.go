@@ -1,0 +1,130 @@
+package importer
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+
+	"courier/runner/output"
+)
+
+// fieldNames lists the names of the fields in sources; the first is the field itself. Accuracies,
+// errors and losses are also found by the vocabulary of package output.
+var fieldNames = []struct {
+	field string
+	known string
+}{
+	{FieldRunID, "run_id run_uuid run id job_id job trial_id task_id trial number run_name experiment name" +
+		" training_job_name"},
+	{FieldModel, "model model_name network net architecture arch backbone"},
+	{FieldDataset, "dataset dataset_name data_set"},
+	{FieldBatchSize, "batch_size batchsize batch bs global_batch_size total_batch_size train_batch_size" +
+		" per_device_train_batch_size minibatch_size mini_batch_size samples_per_gpu bsz"},
+	{FieldCPUs, "cpus cpu cores num_cpus ncpus total_cores alloc_cpus cpus_per_trial n_cpus n_cores" +
+		" num_cores cpu_num"},
+	{FieldEpochs, "epochs num_epochs n_epochs nepochs max_epochs max_epoch maxepoch total_epochs" +
+		" num_train_epochs epoch_num epochs_total"},
+	{FieldEpochsDone, "epochs_done epochs_completed completed_epochs epochs_trained epochs_run" +
+		" stopped_epoch last_epoch final_epoch"},
+	{FieldSeconds, "duration_seconds duration time total_seconds total_time train_time training_time" +
+		" elapsed elapsed_seconds elapsed_time seconds runtime run_time train_runtime walltime wall_time" +
+		" wall_clock wall_clock_time time_taken" +
+		" time_total total_duration training_duration time_elapsed cumulative_time" +
+		" secs train_seconds train_minutes train_hours total_minutes total_hours" +
+		" training_time_in_seconds train_wall"},
+	{FieldStartup, "startup_seconds startup"},
+	{FieldStartedAt, "started_at start_time start started start_date datetime_start begin begin_time" +
+		" start_timestamp training_start_time created created_at"},
+	{FieldEndedAt, "ended_at end_time end ended finished_at finish_time finished datetime_complete" +
+		" completed completed_at completion_time end_date stop_time end_timestamp" +
+		" training_end_time"},
+	{FieldAccuracy, "accuracy final_accuracy"},
+	{FieldError, "error error_rate"},
+	{FieldConcurrentJobs, "concurrent_jobs njobs jobs"},
+	{FieldNodes, "nodes node host hostname node_list node_name"},
+	{FieldNodeCores, "node_cores"},
+	{FieldCPUModel, "cpu_model cpu_type processor"},
+	{FieldGPUModel, "gpu_model gpu_type gpu_name accelerator"},
+	{FieldTrainingSamples, "training_samples train_samples samples num_train_samples"},
+	{FieldUser, "user user_id username"},
+	{FieldOutcome, "outcome status state job_state state_current training_job_status success exit_code" +
+		" exit_status return_code"},
+	{FieldEpoch, "epoch training_iteration epoch_number"},
+	{FieldEpochSeconds, "epoch_seconds epoch_time epoch_duration time_per_epoch seconds_per_epoch" +
+		" sec_per_epoch duration_per_epoch time_this_iter time_epoch epoch_runtime time_this_epoch dur"},
+	{FieldLoss, "loss train_loss training_loss"},
+}
+
+// Fields lists the name of every field.
+func Fields() []string {
+	all := make([]string, len(fieldNames))
+	for i := range fieldNames {
+		all[i] = fieldNames[i].field
+	}
+	return all
+}
+
+// durations are the fields whose columns may name their unit.
+var durations = []string{FieldSeconds, FieldEpochSeconds, FieldStartup}
+
+// prefixes stand before the names of parameters and results in exports of tracking tools, and before
+// counts.
+var prefixes = regexp.MustCompile(`^(?i:# ?|(?:number|num|no\.?)[_ ]of[_ ]|(?:params?|metrics?|config|cfg|args?|hparams?|hyper_?parameters|` +
+	`summary|attributes|values?|tags\.mlflow)[./ :]|(?:params|user_attrs|config|hparams)_)_*`)
+
+// otherMeanings are names that equal a known name without its separators, but mean something else.
+var otherMeanings = []string{
+	"n_jobs", // number of worker processes in scikit-learn, not of concurrent runs
+}
+
+// hasMeaning reports whether a name, without its prefix and its unit, equals a known one.
+func hasMeaning(field, name, known string) bool {
+	plain := prefixes.ReplaceAllString(name, "")
+	if slices.Contains(otherMeanings, normalize(plain)) {
+		return false
+	}
+	if compact(name) == known || compact(plain) == known {
+		return true
+	}
+	if field == FieldBatchSize || field == FieldEpochs { // data.batch_size, but not eval.batch_size
+		group, last := cutLast(plain)
+		if compact(last) == known && !output.ColumnOf(group).IsHeldOut {
+			return true
+		}
+	}
+	base, unit := cutUnit(plain)
+	return unit > 0 && slices.Contains(durations, field) && compact(base) == known
+}
+
+// cutLast splits a name such as data.batch_size before its last part.
+func cutLast(name string) (group, last string) {
+	i := strings.LastIndexAny(name, "./")
+	if i < 0 {
+		return "", name
+	}
+	return name[:i], name[i+1:]
+}
+
+// cutUnit returns a name without the unit at its end, and the unit in seconds; 0 without one.
+func cutUnit(name string) (base string, unit float64) {
+	trimmed := strings.TrimRight(name, " )]")
+	i := strings.LastIndexFunc(trimmed, func(c rune) bool { return !unicode.IsLetter(c) })
+	if i <= 0 {
+		return name, 0
+	}
+	return trimmed[:i], output.UnitSeconds(trimmed[i+1:])
+}
+
+// normalize returns a name in lower case with underscores as separators.
+func normalize(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r == ' ' || r == '-' || r == '.' || r == '/' {
+			return '_'
+		}
+		return r
+	}, strings.ToLower(strings.TrimSpace(name)))
+}
+
+// compact returns a name in lower case without separators, so that "ValAcc" equals "val_acc".
+func compact(name string) string { return strings.ReplaceAll(normalize(name), "_", "") }
