@@ -60,7 +60,7 @@ var importGraph = map[string][]string{
 	"tune/halving":        {},
 	"receipt":             {"bus", "schemas"},
 	"report":              {"bus", "report/shorten", "schemas"},
-	"report/columns":      {},
+	"report/columns":      {"report/shorten"},
 	"report/shorten":      {},
 	"report/study":        {"report/shorten", "regress/anova", "regress/baseline", "regress/evidence", "regress/table"},
 	"replay": {

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"courier/report/shorten"
 )
 
 // Layout is how text is shown.
@@ -138,12 +140,12 @@ func (l Layout) line(t *table, row []string, isHeader bool) string {
 	last, indent := len(t.widths)-1, 0
 	for k, w := range t.widths[:last] {
 		isName := isHeader || k == 0 && len(row) == 2
-		b.WriteString(l.cell(shortened(row[k], w), w, t.isText[k], isName))
+		b.WriteString(l.cell(shorten.Name(row[k], w, false), w, t.isText[k], isName))
 		b.WriteString(strings.Repeat(" ", gap))
 		indent += w + gap
 	}
 	var lines []string
-	parts := []string{shortened(row[last], t.widths[last])}
+	parts := []string{shorten.Name(row[last], t.widths[last], false)}
 	if !l.OneLine {
 		parts = wrapped(row[last], t.widths[last])
 	}
@@ -164,14 +166,6 @@ func (l Layout) cell(text string, width int, isText, isName bool) string {
 		return text + padding
 	}
 	return padding + text
-}
-
-// shortened returns a text of at most width characters.
-func shortened(text string, width int) string {
-	if letters := []rune(text); len(letters) > width {
-		return string(letters[:width-1]) + "…"
-	}
-	return text
 }
 
 // wrapped breaks a text at spaces. A longer word gets a line of its own.
