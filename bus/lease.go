@@ -35,6 +35,14 @@ func (b *Bus) Hold(
 	}
 }
 
+// IsHeld reports whether a process holds a lease. A process that has crashed counts as the holder until
+// another one acquires the lease.
+func (b *Bus) IsHeld(ctx context.Context, name string) (bool, error) {
+	l := &lease{bus: b, name: name}
+	held, _, err := l.read(ctx)
+	return held.Holder != "", err
+}
+
 // holdWhile calls work and renews the lease until work returns. It returns the error of work and,
 // if the loss of the lease has ended work, the reason of the loss.
 func (l *lease) holdWhile(ctx context.Context, work func(ctx context.Context) error) (lost, err error) {

@@ -71,6 +71,16 @@ func (m *ShardMap) Durable(d Durable, shard int) Durable {
 	return d
 }
 
+// Durables returns the durables of the writers of all shards.
+func (m *ShardMap) Durables() (all []Durable) {
+	for shard := range m.Shards {
+		for _, d := range StoreDurables() {
+			all = append(all, m.Durable(d, shard))
+		}
+	}
+	return all
+}
+
 // Difference describes how the shards of another map differ, or returns "".
 func (m *ShardMap) Difference(other *ShardMap) string {
 	switch {
