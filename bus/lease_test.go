@@ -36,6 +36,9 @@ func TestHold_OneAtATime(t *testing.T) {
 				}
 				defer at.Add(-1)
 				turns.Add(1)
+				if isHeld, err := b.IsHeld(ctx, "test"); !isHeld || err != nil {
+					t.Errorf("IsHeld = %t, %v within Hold", isHeld, err)
+				}
 				return nil
 			})
 			if err != nil {
@@ -46,6 +49,11 @@ func TestHold_OneAtATime(t *testing.T) {
 	all.Wait()
 	if turns.Load() != 4 {
 		t.Errorf("got the lease in %d of 4 processes, want all", turns.Load())
+	}
+	for _, name := range []string{"test", "never"} {
+		if isHeld, err := server.Connect(t).IsHeld(ctx, name); isHeld || err != nil {
+			t.Errorf("IsHeld(%s) = %t, %v, want a free lease", name, isHeld, err)
+		}
 	}
 }
 

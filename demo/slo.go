@@ -42,7 +42,7 @@ type sloJob struct {
 	RandomMet             bool             `json:"random_met"`
 }
 
-// Result is what the demo shows.
+// Result is the outcome of the demo.
 type Result struct {
 	Jobs       []sloJob `json:"jobs"`
 	NoiseRatio float64  `json:"noise_ratio"` // standard deviation of log(time) of equal jobs
@@ -187,7 +187,7 @@ func (d *demo) otherBatchSize(batch int) int {
 	return others[d.random.IntN(len(others))]
 }
 
-// WriteText writes the jobs as a table, and what became of the promises.
+// WriteText writes the jobs as a table, and how many promises were kept.
 func (r *Result) WriteText(out io.Writer) error {
 	fmt.Fprintln(out, "\nSLO\tbatch size\tdecision\tpredicted\tmeasured\tresult\taccuracy")
 	for _, j := range r.Jobs {

@@ -119,8 +119,9 @@ func (v *fieldValues) setting(d *runDraft, s *schemas.Setting) {
 	s.TrainingSamples = v.count(FieldTrainingSamples, math.MaxInt64)
 }
 
-// epochs reads the number of epochs, and how many of them a run did whose epochs are not known. A column
-// of the last epoch may count from 0 or 1, so that it must be the last one of all.
+// epochs reads the number of epochs. If the source has no data of single epochs, it also reads how many
+// of them were done. A column with the last epoch may count from 0 or from 1, so it is accepted only if
+// the run did all epochs.
 func (v *fieldValues) epochs(d *runDraft, run *PastRun) {
 	all := uint32(v.count(FieldEpochs, schemas.MaxEpochs))
 	text, column := v.text(FieldEpochsDone), d.called[FieldEpochsDone]

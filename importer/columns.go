@@ -82,7 +82,7 @@ func (n *names) fit(field, name string) bool {
 
 var clockForm = regexp.MustCompile(`^\d{1,2}:\d\d:\d\d(?:\.\d+)?$`)
 
-// isTimeOfDay reports whether a column named time has clocks, beside a column of dates.
+// isTimeOfDay reports whether a column named time has times of day, because another one has the date.
 func (n *names) isTimeOfDay(name string) bool {
 	isDate := func(name string) bool { return compact(name) == "date" || compact(name) == "day" }
 	isOther := func(v string) bool { return !clockForm.MatchString(v) }
@@ -90,9 +90,9 @@ func (n *names) isTimeOfDay(name string) bool {
 		!slices.ContainsFunc(n.values(name), isOther)
 }
 
-// isUtilization reports whether a column named cpu has percentages: no run has 95 CPUs.
+// isUtilization reports whether a column named cpu has percentages: 95 is hardly a number of CPUs.
 func (n *names) isUtilization(name string) bool {
-	const mostOdd = 8
+	const mostOdd = 8 // a larger odd number is not a number of CPUs
 	return compact(name) == "cpu" && slices.ContainsFunc(n.values(name), func(v string) bool {
 		return numberOf(v) > mostOdd && math.Mod(numberOf(v), 2) != 0
 	})

@@ -64,8 +64,7 @@ func (t *table) epoch(d *runDraft, phase output.Column) {
 func (r *epochRun) constants(d *runDraft) *Refusal {
 	for _, field := range []string{FieldBatchSize, FieldCPUs} {
 		v, old := d.values[field], r.draft.values[field]
-		a, _ := strconv.ParseFloat(v, 64) // of a column whose values fit
-		if b, _ := strconv.ParseFloat(old, 64); v != "" && old != "" && a != b {
+		if v != "" && old != "" && numberOf(v) != numberOf(old) { // the values of the columns are numbers
 			return refuse(ReasonMixed, field, "the rows of one run have %s and %s", clip(old), clip(v))
 		}
 	}

@@ -21,7 +21,7 @@ const (
 	FieldBatchSize       = "batch_size"
 	FieldCPUs            = "cpus"
 	FieldEpochs          = "epochs"
-	FieldEpochsDone      = "epochs_done" // if they are fewer
+	FieldEpochsDone      = "epochs_done" // of a run that ended early
 	FieldSeconds         = "duration_seconds"
 	FieldStartup         = "startup_seconds"
 	FieldStartedAt       = "started_at"
@@ -97,7 +97,7 @@ var (
 	}
 )
 
-// dayOrMonthFirst matches dates that mean two days.
+// dayOrMonthFirst matches dates such as 3/4/2021, which may begin with the day or the month.
 var dayOrMonthFirst = regexp.MustCompile(`^\d{1,2}[./-]\d{1,2}[./-]\d{4}\b`)
 
 // Instant parses a timestamp: RFC 3339, a date with or without a time of day in the zone, or

@@ -69,7 +69,7 @@ func (n *names) epochs(found, requested map[string]string) {
 	}
 	values := n.values(name)
 	isOnlyRow := len(values) == 1 && found[FieldEpochs] != ""
-	rowsAreRuns := (isOnlyRow || n.haveOwnNames(found[FieldRunID])) &&
+	rowsAreRuns := (isOnlyRow || n.identifiesRows(found[FieldRunID])) &&
 		slices.ContainsFunc(values, func(v string) bool { return numberOf(v) > 1 })
 	if !rowsAreRuns && (n.countsEpochs(name) || isOnlyRow) {
 		n.partsOfEpochs(found, requested)
@@ -85,7 +85,7 @@ func (n *names) epochs(found, requested map[string]string) {
 	}
 }
 
-// numbersRows reports whether a column has the numbers of rows, as an export of a database does.
+// numbersRows reports whether a column numbers the rows consecutively, as exports of databases do.
 func (n *names) numbersRows(column string) bool {
 	values := n.values(column)
 	for i := 1; i < len(values); i++ {
@@ -96,14 +96,15 @@ func (n *names) numbersRows(column string) bool {
 	return len(values) > 1
 }
 
-// haveOwnNames reports whether each of several rows has a name of its own in a column.
-func (n *names) haveOwnNames(column string) bool {
+// identifiesRows reports whether a column has a different value in each of several rows.
+func (n *names) identifiesRows(column string) bool {
 	values := n.values(column)
 	return len(values) > 1 && len(slices.Compact(slices.Sorted(slices.Values(values)))) == len(values)
 }
 
-// isAmount reports whether a column of rows that are runs has the number of their epochs, and not the
-// last one, which may count from 0. A progress, such as 3.0, is what was done.
+// isAmount reports whether a column of a table with a row per run has the number of epochs that were
+// done. Otherwise it has the last epoch, which may be counted from 0. A fraction, such as 3.0, is the
+// number that was done.
 func isAmount(name string, values []string) bool {
 	isWhole := func(v string) bool { return !strings.Contains(v, ".") }
 	switch _, last := cutLast(name); compact(last) {
@@ -113,8 +114,8 @@ func isAmount(name string, values []string) bool {
 	return true
 }
 
-// mayBeLast reports whether numbers may be the last epochs of runs, counted from 0, as tracking tools
-// export them beside a loss: 9, 19, 4.
+// mayBeLast reports whether numbers, such as 9, 19, 4, may be the last epochs of runs, counted from 0.
+// Tracking tools export them together with the last loss.
 func mayBeLast(values []string) bool {
 	return !slices.ContainsFunc(values, func(v string) bool { return math.Mod(numberOf(v)+1, 5) != 0 })
 }

@@ -117,7 +117,7 @@ func (s *Summary) WriteText(out io.Writer) error {
 		fmt.Fprintf(out, "\t%d  %s\n", r.Runs, r.Reason)
 	}
 	if s.UnknownBatchSize > 0 {
-		fmt.Fprintf(out, "%s of unknown batch size, so nothing is learned about known ones: name the column"+
+		fmt.Fprintf(out, "%s without a batch size, from which nothing is learned about known ones: name the column"+
 			" with --columns batch_size=NAME, or give --batch-size\n", runs(s.UnknownBatchSize))
 	}
 	s.writeRefusals(out)

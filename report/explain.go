@@ -7,8 +7,8 @@ import (
 	"courier/schemas"
 )
 
-// Explain writes an advice, and the evidence for the figures of the chosen alternative, or of all, that
-// one first.
+// Explain writes an advice, and the evidence for the figures of the chosen alternative. If all is set,
+// the other alternatives follow.
 func Explain(out io.Writer, a *schemas.Advice, all bool) error {
 	if err := Advice(out, a); err != nil {
 		return err

@@ -8,8 +8,8 @@ import (
 	"courier/schemas"
 )
 
-// Job writes what is known about a job in words, and what to do next. ends is the text of its predicted
-// end; empty: unknown.
+// Job describes a job and the next action, a line for each fact. ends is the text of its predicted end;
+// empty: unknown.
 func Job(out io.Writer, j *schemas.JobStatus, ends string) error {
 	for _, l := range []struct{ name, text string }{
 		{"job", headline(j)},

@@ -2,7 +2,7 @@ package services
 
 import "golang.org/x/sys/unix"
 
-// FreeBytes returns the free space of the file system with a directory, for a user without privileges.
+// FreeBytes returns the space that unprivileged users may use on the file system of a directory.
 func FreeBytes(dir string) (uint64, error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {

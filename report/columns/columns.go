@@ -57,7 +57,7 @@ func (l Layout) Format(text string) string {
 type table struct {
 	rows   [][]string
 	widths []int
-	isText []bool // at least one cell below the header is no number
+	isText []bool // at least one cell below the header is not a number
 }
 
 // number matches a cell of a column that is aligned to the right.

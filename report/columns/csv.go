@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// CSV writes a list of structs with a line for each of them. A struct is written by its first list of
-// structs, and its further lists of the same kind; without one, it is one line. Columns have the names
-// of the fields in JSON, those of a struct in a struct with its name before them. Unknown values are
-// empty.
+// CSV writes a list of structs with a line for each of them. For a struct, the lines are the elements of
+// its first list of structs, and of its further lists of the same type; a struct without such a list is
+// one line. Columns have the names of the fields in JSON; a field of an inner struct is outer.inner.
+// Unknown values are empty.
 func CSV(out io.Writer, result any) error {
 	lists, element := listsOf(reflect.ValueOf(result))
 	fields := fieldsOf(element, "", nil)

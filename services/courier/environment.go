@@ -86,7 +86,7 @@ func (f outputFlags) render(w *environment, v any, text func(io.Writer) error) (
 	return w.layout().Format(schemas.Printable(b.String())), err
 }
 
-// writeCSV writes a result with its own columns, if it has some.
+// writeCSV writes a result by its method WriteCSV, or else with a column for each field.
 func writeCSV(out io.Writer, v any) error {
 	if own, ok := v.(interface{ WriteCSV(out io.Writer) error }); ok {
 		return own.WriteCSV(out)

@@ -45,7 +45,7 @@ type exitStatus int
 
 func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
-// notMet is the error of a command that has done its work, with the answer no.
+// notMet is the error of a command that has completed, and whose answer is no.
 type notMet struct{ error }
 
 // usageError is the error of a command line that cannot be run.

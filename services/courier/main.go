@@ -67,7 +67,7 @@ type cli struct {
 	Advisor   advisorCommand   `cmd:"" group:"services" help:"Run the advisor, which answers job requests."`
 	Gateway   gatewayCommand   `cmd:"" group:"services" help:"Run the gateway, which serves REST and the web page."`
 
-	Doctor   doctorCommand   `cmd:"" group:"operation" help:"Check the connection, the services, the log, clocks, disks and what is not learned."`
+	Doctor   doctorCommand   `cmd:"" group:"operation" help:"Check the connection, the services, the log, clocks, disks, and which jobs are not learned from."`
 	Dead     deadCommand     `cmd:"" group:"operation" help:"Replay dead letters: messages that could not be decoded."`
 	Engine   engineCommand   `cmd:"" group:"operation" help:"Install and show the ClickHouse engine for SQL."`
 	Certs    certsCommand    `cmd:"" group:"operation" help:"Create certificates, nkeys, tokens and passwords for a cluster."`

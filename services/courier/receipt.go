@@ -29,7 +29,7 @@ func (c *receiptCommand) Run(w *environment) error {
 	switch c.Output {
 	case "markdown":
 		return r.WriteMarkdown(w.stdout)
-	case "csv": // with its losses in a cell
+	case "csv": // one line, with the losses in one cell
 		return columns.CSV(w.stdout, []receipt.JobReceipt{*r})
 	}
 	return outputFlags{c.Output}.print(w, r, r.WriteText)

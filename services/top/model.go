@@ -10,7 +10,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// view is what fills the screen.
+// view is the content of the screen.
 type view int
 
 const (
@@ -128,7 +128,7 @@ func (m model) names() (all []string) {
 	return all
 }
 
-// move selects another line. One that has gone gives way to the first.
+// move selects a line relative to the selected one, or to the first one if that is no longer shown.
 func (m model) move(lines int) model {
 	all := m.names()
 	if len(all) == 0 || m.view == viewJob {

@@ -61,8 +61,8 @@ func (m model) counts() string {
 	return line + "; " + m.at.UTC().Format("15:04:05Z")
 }
 
-// status returns the line above the keys: what is wrong, the advice for the selected job, the filter, or
-// the last warning.
+// status returns the line above the keys: an error, the filter, the advice for the selected job, or the
+// last warning.
 func (m model) status() string {
 	switch {
 	case m.err != nil:
@@ -198,7 +198,7 @@ func percent(ratio *float64) string {
 	return fmt.Sprintf("%.0f %%", 100**ratio)
 }
 
-// cut returns the start of a line without colours that fits the width; a painted line fits already.
+// cut shortens a line to a width. A line with colours comes from columns and fits already.
 func cut(line string, width int) string {
 	letters := []rune(line)
 	if len(letters) <= width || strings.Contains(line, "\x1b") {

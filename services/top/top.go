@@ -39,7 +39,7 @@ const (
 	pageSize    = 200 // jobs; the filter finds others
 	maxNodes    = 4096
 	silentAge   = 10 * time.Second // of the last sample of a silent node
-	framesPer   = 10               // per second: keys feel immediate over SSH
+	frameRate   = 10               // per second: keys feel immediate over SSH
 )
 
 // Run shows the cluster until the user quits or ctx ends.
@@ -55,7 +55,7 @@ func Run(ctx context.Context, o Options) error {
 	}}
 	m.layout.Color = o.Color
 	program := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(o.Input), tea.WithOutput(o.Output),
-		tea.WithEnvironment(o.Environ), tea.WithFPS(framesPer), tea.WithoutSignalHandler())
+		tea.WithEnvironment(o.Environ), tea.WithFPS(frameRate), tea.WithoutSignalHandler())
 	_, err := program.Run()
 	stopped := ctx.Err() != nil
 	cancel()
@@ -73,7 +73,7 @@ type node struct {
 
 func (n node) isSilent(now time.Time) bool { return now.Sub(n.at) > silentAge }
 
-// feed has what was received from the cluster. listen and read may run concurrently.
+// feed holds the data received from the cluster. listen and read may run concurrently.
 type feed struct {
 	bus  *bus.Bus
 	user string

@@ -216,7 +216,7 @@ func BenchmarkSecond(b *testing.B) {
 		}
 		s.jobs = reply
 		m, _ = m.Update(s)
-		for range framesPer {
+		for range frameRate {
 			_ = m.(model).screen()
 		}
 	}

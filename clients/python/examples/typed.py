@@ -1,4 +1,4 @@
-"""Calls that a type checker accepts; a test also checks calls that it refuses."""
+"""Calls that a type checker accepts."""
 
 import courier_client
 

@@ -1,4 +1,4 @@
-"""Questions to the advisor from a script or a notebook."""
+"""Requests to the advisor from a script or a notebook."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class RequestError(Exception):
 
 
 class Client:
-    """Asks the advisor. Each call connects, so a notebook may keep the client for days.
+    """Sends requests to the advisor. Each call connects, so a notebook may keep the client for days.
 
-    url: NATS servers; default: COURIER_NATS_URL. user: who submits; default: the user of this
-    process. timeout: seconds for one answer.
+    url: NATS servers; default: COURIER_NATS_URL. user: name of the submitting user;
+    default: the user of this process. timeout: seconds for one answer.
     """
 
     def __init__(

@@ -197,7 +197,7 @@ def now() -> str:
 def quietly(method: Callable[P, None]) -> Callable[P, None]:
     """Turns exceptions of a method into one log message, because the training must go on.
 
-    The method keeps its parameters for a type checker, which refuses a wrong call.
+    A type checker sees the parameters of the method, and refuses a wrong call.
     """
     reported = set()
 

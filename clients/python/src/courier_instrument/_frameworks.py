@@ -5,7 +5,7 @@ import sys
 from ._guard import observe, quietly
 from ._session import Fit, clock, session
 
-TELLING = "val", "eval", "test", "dev", "hold", "train", "learn"  # parts of names of data sets
+DATASET_WORDS = "val", "eval", "test", "dev", "hold", "train", "learn"  # in names of data sets
 
 
 def _by_name(reactions):
@@ -148,7 +148,7 @@ def _round(number, results):
     values = {}
     for name, metric, value in results:
         is_last = name == results[-1][0] != results[0][0]
-        if not any(part in name.lower() for part in TELLING):
+        if not any(part in name.lower() for part in DATASET_WORDS):
             name = "valid" if is_last else "train"
         values["%s_%s" % (name, metric)] = value
     session().current().unit(number, values)

@@ -219,8 +219,8 @@ class Session:
         self._saves.append((clock(), clock() - began))
 
     def logged_between(self, begin, end, values=()):
-        """The seconds of checkpoints, and the last value of each name. Which of them are the loss and the
-        metric is known to the program."""
+        """The seconds of checkpoints, and the last value of each name. The runner finds the loss and the
+        metric among them."""
         saves = sum(seconds for at, seconds in tuple(self._saves) if begin < at <= end)
         logged = [(name, value) for at, name, value in tuple(self._values) if begin < at <= end]
         named = {name[:60]: value for name, value in [*values, *logged] if value is not None}
