@@ -30,7 +30,7 @@ type importCommand struct {
 	NamePattern     string            `help:"Regular expression that reads fields from file names, such as 'cpu(?P<cpus>\\d+)-batch(?P<batch_size>\\d+)'." placeholder:"REGEXP"`
 	Model           string            `help:"Model of runs whose source names none."`
 	Dataset         string            `help:"Dataset of runs whose source names none."`
-	BatchSize       uint32            `help:"Batch size of runs whose source has none; without it, that is unknown." placeholder:"N"`
+	BatchSize       uint32            `help:"Batch size of runs whose source has none; default: unknown." placeholder:"N"`
 	CPUs            uint32            `name:"cpus" help:"Number of processes of runs whose source has none." placeholder:"N"`
 	Epochs          uint32            `help:"Number of epochs of runs whose source has none. A finished run with fewer epochs is refused." placeholder:"N"`
 	TrainingSamples uint64            `help:"Number of samples in one epoch of runs whose source has none." placeholder:"N"`

@@ -203,7 +203,7 @@ type jobSelection struct {
 	Until  time.Time              `help:"Only jobs that began before this instant."`
 	AtRisk bool                   `help:"Only jobs with an active warning."`
 	Missed bool                   `help:"Only jobs that missed their SLO."`
-	Sort   string                 `help:"Order: probability, deadline, started, ended, id, model, user, node or state, descending after a -; default: newest first."`
+	Sort   string                 `help:"Order by probability, deadline, started, ended, id, model, user, node or state; - in front, as in -ended, for descending order; default: newest first."`
 	Limit  int                    `help:"Maximum number of jobs, 1 to 1000." default:"20"`
 	After  string                 `help:"Only jobs after this one in the list; continues a previous page."`
 }
