@@ -22,9 +22,16 @@ if [ -r "$settings" ]; then
 fi
 [ -n "${SLURM_JOB_ID:-}" ] || exit 0
 
+# is_known reports whether a job exists. The status of one that missed its SLO has exit code 5.
+is_known() {
+  timeout 5 courier status "$1" >/dev/null 2>&1
+  case $? in 0 | 5) return 0 ;; esac
+  return 1
+}
+
 # The job ID of job.sbatch and nodes.sbatch: one for each start by Slurm.
 start=0
-while timeout 5 courier status "slurm-$SLURM_JOB_ID-$start" >/dev/null 2>&1; do
+while is_known "slurm-$SLURM_JOB_ID-$start"; do
   timeout 5 courier cancel "slurm-$SLURM_JOB_ID-$start" --reason='Slurm has ended the job' >/dev/null 2>&1
   last="slurm-$SLURM_JOB_ID-$start"
   start=$((start + 1))
