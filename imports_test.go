@@ -73,8 +73,7 @@ var importGraph = map[string][]string{
 	"policy/deadline":        {"policy"},
 	"policy/elasticflow":     {"policy"},
 	"simulate/elastic": {
-		"policy", "policy/deadline", "policy/elasticflow", "regress/evidence", "regress/table",
-		"schemas",
+		"policy", "policy/deadline", "policy/elasticflow", "regress/table", "schemas",
 	},
 	"simulate":         {"advisor/cluster", "advisor/decide", "regress/baseline", "schemas", "trainer"},
 	"policy/quality":   {"policy"},

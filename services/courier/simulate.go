@@ -59,7 +59,6 @@ type simulateElastic struct {
 	Slot             time.Duration `help:"Minimum time between two moments, at which jobs start or change their number of GPUs." default:"60s"`
 	Policy           []string      `help:"Policies to compare, separated by commas: ${elastic_policies}." default:"deadline" sep:"none" placeholder:"NAME,..."`
 	Charge           string        `help:"Jobs that pause at a moment: all, rounds (unchanged jobs pause for less), changed (only changed jobs), none." enum:"all,rounds,changed,none" default:"all"`
-	Predicted        bool          `help:"Hide the rates: policies use predictions from the epochs of earlier jobs."`
 	AllowBatchChange bool          `help:"Let policies choose another profiled batch size for the same number of samples."`
 	Schedule         string        `help:"Write the schedule of the first policy to this file: job, start, end, GPUs and batch size." type:"path" placeholder:"FILE"`
 }
@@ -93,7 +92,6 @@ func (c *simulateElastic) Run(w *environment) error {
 		Slot:             c.Slot,
 		Charge:           policy.Charge(c.Charge),
 		AllowBatchChange: c.AllowBatchChange,
-		Predicted:        c.Predicted,
 		Progress: func(name string, submitted int) {
 			bar.Draw(name, uint64(submitted), uint64(len(trace)))
 		},

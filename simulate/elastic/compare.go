@@ -19,7 +19,6 @@ type PolicyComparison struct {
 	GPUs     int          `json:"gpus"`
 	Slot     float64      `json:"slot_seconds"`
 	Charge   string       `json:"charge"`
-	Rates    string       `json:"rates"` // what policies know: exact or predicted
 	Batch    bool         `json:"allow_batch_change"`
 	Policies []TraceScore `json:"policies"`
 }
@@ -53,16 +52,11 @@ func Compare(
 	if err := CheckPolicies(names); err != nil {
 		return nil, err
 	}
-	knownRates := "exact"
-	if o.Predicted {
-		knownRates = "predicted"
-	}
 	c := &PolicyComparison{
 		Jobs:   len(trace),
 		GPUs:   o.GPUs,
 		Slot:   o.Slot.Seconds(),
 		Charge: string(o.Charge),
-		Rates:  knownRates,
 		Batch:  o.AllowBatchChange,
 	}
 	for _, name := range names {
@@ -108,8 +102,8 @@ func newResult(name string, w *world, schedule []Stretch, times []time.Duration)
 // WriteText writes the comparison as a table, with a tab behind each cell, and a legend.
 func (c *PolicyComparison) WriteText(out io.Writer) error {
 	slot := time.Duration(c.Slot * float64(time.Second))
-	fmt.Fprintf(out, "%s, %s, slot %s, charge %s, %s rates\n", schemas.FormatCount(uint64(c.Jobs), "job"),
-		schemas.FormatCount(uint64(c.GPUs), "GPU"), slot, c.Charge, c.Rates)
+	fmt.Fprintf(out, "%s, %s, slot %s, charge %s\n", schemas.FormatCount(uint64(c.Jobs), "job"),
+		schemas.FormatCount(uint64(c.GPUs), "GPU"), slot, c.Charge)
 	if names := c.keepingBatch(); len(names) > 0 {
 		fmt.Fprintf(out, "policies that keep the batch size of each job: %s\n", strings.Join(names, ", "))
 	}

@@ -33,8 +33,6 @@ type Options struct {
 	Charge policy.Charge
 	// AllowBatchChange lets policies choose another profiled batch size for the same samples.
 	AllowBatchChange bool
-	// Predicted hides the rates: policies know predictions from the epochs of earlier jobs.
-	Predicted bool
 	// Progress is called with the number of submitted jobs; may be nil.
 	Progress func(policy string, submitted int)
 }
@@ -139,7 +137,7 @@ func Run(
 }
 
 func newWorld(trace []TraceJob, rates Throughputs, o Options) (*world, error) {
-	w := &world{Options: o, pauses: o.pause(), runs: learnedRuns{}}
+	w := &world{Options: o, pauses: o.pause()}
 	if len(trace) == 0 {
 		return nil, errors.New("the trace has no jobs")
 	}
@@ -148,7 +146,7 @@ func newWorld(trace []TraceJob, rates Throughputs, o Options) (*world, error) {
 		if len(options) == 0 {
 			return nil, fmt.Errorf("job %q: %w", t.ID, rates.missing(t.Model, t.BatchSize))
 		}
-		w.jobs = append(w.jobs, &simulatedJob{TraceJob: t, options: options, isMeasured: map[int]bool{}})
+		w.jobs = append(w.jobs, &simulatedJob{TraceJob: t, options: options})
 	}
 	return w, nil
 }

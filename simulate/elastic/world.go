@@ -13,15 +13,10 @@ import (
 // origin is the time of a view at which the clock of the trace is 0.
 var origin = time.Unix(0, 0).UTC()
 
-// observedAfter is the time without pauses after which the rate of a job at its number of GPUs
-// counts as measured.
-const observedAfter = time.Minute
-
 // world is the state of a run.
 type world struct {
 	Options
 	pauses policy.Pause
-	runs   learnedRuns
 	jobs   []*simulatedJob // of the trace, in order of submission
 
 	next       int // index of the next job to submit
@@ -65,7 +60,6 @@ type simulatedJob struct {
 	updated     time.Duration // time of left
 	pausedUntil time.Duration
 	stretches   []Stretch
-	isMeasured  map[int]bool // numbers of GPUs at which the rate was measured
 }
 
 // gpuOption is a batch size with the true rates.
@@ -75,8 +69,7 @@ type gpuOption struct {
 	curve      policy.Curve
 }
 
-// advance brings the progress of a job to a time. Its rate is measured once it has made progress for
-// long enough.
+// advance brings the progress of a job to a time.
 func (w *world) advance(j *simulatedJob, now time.Duration) {
 	from := max(j.updated, j.pausedUntil)
 	if j.gpus > 0 && now > from {
@@ -90,10 +83,6 @@ func (w *world) advance(j *simulatedJob, now time.Duration) {
 	}
 	w.pauseSeconds += float64(j.gpus) * (min(from, now) - j.updated).Seconds()
 	j.updated = now
-	if j.gpus > 0 && now-max(j.since, j.pausedUntil) >= observedAfter && !j.isMeasured[j.gpus] {
-		j.isMeasured[j.gpus] = true
-		w.runs.add(j)
-	}
 }
 
 func (j *simulatedJob) rate() float64 { return j.options[j.chosen].curve.Rate(j.gpus) }
@@ -160,7 +149,7 @@ func (w *world) submit(now time.Duration) {
 	for ; w.next < len(w.jobs) && w.jobs[w.next].Submitted <= now; w.next++ {
 		j := w.jobs[w.next]
 		w.queue = append(w.queue, j)
-		w.recent = append(w.recent, w.jobView(j))
+		w.recent = append(w.recent, j.view())
 	}
 	if extra := len(w.recent) - policy.RecentJobs; extra > 0 {
 		w.recent = slices.Delete(w.recent, 0, extra)
@@ -182,16 +171,16 @@ func (w *world) view(now time.Duration) *policy.View {
 		w.advance(j, now)
 	}
 	for _, j := range w.active {
-		v.Jobs = append(v.Jobs, w.jobView(j))
+		v.Jobs = append(v.Jobs, j.view())
 	}
 	for _, j := range w.queue {
-		v.Queue = append(v.Queue, w.jobView(j))
+		v.Queue = append(v.Queue, j.view())
 	}
 	return v
 }
 
-// jobView returns what a policy knows about a job. An admitted job has one option.
-func (w *world) jobView(j *simulatedJob) policy.Job {
+// view returns what a policy knows about the job. An admitted job has one option.
+func (j *simulatedJob) view() policy.Job {
 	v := policy.Job{
 		ID:          j.ID,
 		Submitted:   origin.Add(j.Submitted),
@@ -200,13 +189,12 @@ func (w *world) jobView(j *simulatedJob) policy.Job {
 		PausedUntil: origin.Add(j.pausedUntil),
 	}
 	if j.admitted {
-		curve := w.knownCurve(j, &j.options[j.chosen])
-		v.Options = []policy.Option{{Work: max(0, j.left), Curve: curve}}
+		v.Options = []policy.Option{{Work: max(0, j.left), Curve: j.options[j.chosen].curve}}
 		return v
 	}
 	for i := range j.options {
 		o := &j.options[i]
-		v.Options = append(v.Options, policy.Option{Work: o.iterations, Curve: w.knownCurve(j, o)})
+		v.Options = append(v.Options, policy.Option{Work: o.iterations, Curve: o.curve})
 	}
 	return v
 }
