@@ -1,6 +1,7 @@
 package advisor
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -71,5 +72,12 @@ func TestAdvisor_CountsPromises(t *testing.T) {
 		*s.Confidence[0].Confidence != schemas.DefaultConfidence || len(s.Models) != 1 ||
 		s.Models[0].Name != advisortest.Model {
 		t.Errorf("job.score = %+v, want two of three kept", s)
+	}
+
+	future := &schemas.ScoreRequest{Since: time.Now().Add(24 * time.Hour)}
+	var refusal *schemas.Error
+	err = b.Request(within(t), schemas.SubjectJobScore, future, &s)
+	if !errors.As(err, &refusal) || refusal.Field != "since" {
+		t.Errorf("job.score of a period that has not begun: error %v, want one about since", err)
 	}
 }

@@ -20,7 +20,7 @@ func (a *Advisor) status(ctx context.Context, q *schemas.JobStatusRequest) (any,
 	}
 	now := a.now()
 	a.mu.RLock()
-	d := draftStatus(a.cluster, j, now)
+	d := draftStatus(a.cluster, j, statusOf(j), now)
 	a.mu.RUnlock()
 	return a.complete(&d, now), nil
 }
@@ -183,9 +183,12 @@ type statusDraft struct {
 	atRisk   bool
 }
 
-// draftStatus returns the status of a job and, if it runs, the question for complete.
-func draftStatus(c *cluster.Cluster, j *cluster.Job, now time.Time) statusDraft {
-	d := statusDraft{status: statusOf(j)}
+// draftStatus completes the status of a job by what the cluster shows, and adds the question for complete
+// if the job runs.
+func draftStatus(
+	c *cluster.Cluster, j *cluster.Job, status schemas.JobStatus, now time.Time,
+) statusDraft {
+	d := statusDraft{status: status}
 	if j.State == schemas.StateQueued {
 		d.status.QueuePosition = c.QueuePosition(j)
 	}
@@ -275,25 +278,26 @@ func list(c *cluster.Cluster, q *schemas.JobListRequest, now time.Time) ([]statu
 			return page, last, nil
 		}
 		last = j.ID
+		s := statusOf(j)
 		if isSearch {
 			searched++
-			if !selects(q, j) {
+			if !selects(q, &s) || q.AtRisk && !j.IsAtRisk() {
 				continue
 			}
 		}
-		page = append(page, draftStatus(c, j, now))
+		page = append(page, draftStatus(c, j, s, now))
 	}
 	return page, "", nil
 }
 
-// selects reports whether a request asks for a job, other than by its state.
-func selects(q *schemas.JobListRequest, j *cluster.Job) bool {
-	s, search := statusOf(j), strings.ToLower(q.Search)
+// selects reports whether a request asks for a job, other than by its state and risk.
+func selects(q *schemas.JobListRequest, s *schemas.JobStatus) bool {
+	search := strings.ToLower(q.Search)
 	names := append([]string{s.JobID, s.Model, s.Dataset, s.User}, s.Nodes...)
 	return (q.User == "" || q.User == s.User) && (q.Model == "" || q.Model == s.Model) &&
-		(q.Node == "" || slices.Contains(s.Nodes, q.Node)) && (!q.AtRisk || j.IsAtRisk()) &&
+		(q.Node == "" || slices.Contains(s.Nodes, q.Node)) &&
 		(!q.Missed || s.MetSLO != nil && !*s.MetSLO) &&
-		(q.Label == "" || schemas.HasLabel(s.Labels, q.Label)) && isWithin(&s, q.Since, q.Until) &&
+		(q.Label == "" || schemas.HasLabel(s.Labels, q.Label)) && isWithin(s, q.Since, q.Until) &&
 		slices.ContainsFunc(names, func(name string) bool { return strings.Contains(strings.ToLower(name), search) })
 }
 
@@ -307,6 +311,10 @@ func isWithin(s *schemas.JobStatus, since, until time.Time) bool {
 // scoreReply answers job.score. It reads the jobs of a period without holding the lock, because packed
 // jobs take a while to unpack.
 func (a *Advisor) scoreReply(_ context.Context, q *schemas.ScoreRequest) (any, error) {
+	now := a.now()
+	if q.Since.After(now) {
+		return nil, schemas.Invalid("since", "%s is later than now", q.Since.UTC().Format(time.RFC3339))
+	}
 	a.mu.RLock()
 	if *q == (schemas.ScoreRequest{}) {
 		defer a.mu.RUnlock()
@@ -314,5 +322,5 @@ func (a *Advisor) scoreReply(_ context.Context, q *schemas.ScoreRequest) (any, e
 	}
 	ended := a.cluster.Ended()
 	a.mu.RUnlock()
-	return cluster.ScoreOf(ended, q, a.now()), nil
+	return cluster.ScoreOf(ended, q, now), nil
 }

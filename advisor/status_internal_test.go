@@ -201,7 +201,8 @@ func TestDraftStatus_HasTheReservation(t *testing.T) {
 	events[1].(*schemas.JobAdmitted).Advice.Admission = &schemas.Admission{Verdict: schemas.Admitted}
 	at := events[1].(*schemas.JobAdmitted).Advice.At
 	reserved := func(after time.Duration) float64 {
-		d := draftStatus(c, c.Job(events[0].(*schemas.Submitted).JobID), at.Add(after))
+		j := c.Job(events[0].(*schemas.Submitted).JobID)
+		d := draftStatus(c, j, statusOf(j), at.Add(after))
 		return d.status.ReservedSeconds
 	}
 	for i, want := range [][2]float64{{0, 0}, {50, 0}, {0, 0}} { // queued, admitted, started

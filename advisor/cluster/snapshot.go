@@ -159,8 +159,7 @@ func decodeLines(r io.Reader) (*Cluster, error) {
 	if err := lines.Err(); err != nil {
 		return nil, err
 	}
-	c.restoreIndices()
-	return c, nil
+	return c, c.restoreIndices()
 }
 
 // restoreCommon adds everything but the jobs to an empty cluster.
@@ -202,8 +201,9 @@ func (c *Cluster) restoreJob(line []byte) error {
 	return nil
 }
 
-// restoreIndices builds the indices, which follow from the jobs.
-func (c *Cluster) restoreIndices() {
+// restoreIndices builds the indices, which follow from the jobs. It returns an error if the node of a
+// running job is missing.
+func (c *Cluster) restoreIndices() error {
 	slices.SortFunc(c.ended.all, compareEnds)
 	for _, j := range c.jobs {
 		switch {
@@ -214,8 +214,13 @@ func (c *Cluster) restoreIndices() {
 		case j.State == schemas.StateRunning:
 			c.running[j.ID] = j
 			for _, name := range j.Setting.Nodes {
-				c.nodes[name].add(j)
+				n := c.nodes[name]
+				if n == nil {
+					return fmt.Errorf("job %s runs on node %s, which the snapshot does not have", j.ID, name)
+				}
+				n.add(j)
 			}
 		}
 	}
+	return nil
 }

@@ -8,6 +8,8 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	"courier/schemas"
 )
 
 // encoded returns the snapshot of a cluster.
@@ -95,6 +97,17 @@ func TestDecodeCluster_RefusesDamage(t *testing.T) {
 		if err == nil && !bytes.Equal(encoded(t, got), data) {
 			t.Fatalf("state differs after corrupting byte %d of %d, want the same state or an error", at, len(data))
 		}
+	}
+}
+
+func TestDecode_RefusesARunningJobWithoutItsNode(t *testing.T) {
+	c := New()
+	stamp := schemas.JobStamp{JobID: "a", Run: 1}
+	c.Apply(&schemas.Started{JobStamp: stamp, Setting: scoredRun}, 1, stamp.At)
+	delete(c.nodes, "node-a")
+	_, err := Decode(bytes.NewReader(encoded(t, c)))
+	if !errors.Is(err, errDamaged) || !strings.Contains(err.Error(), "job a runs on node node-a") {
+		t.Errorf("got error %v, want one that names the job and the node", err)
 	}
 }
 
