@@ -29,7 +29,6 @@ var importGraph = map[string][]string{
 	"runner/output":        {"schemas"},
 	"runner/usage":         {"schemas"},
 	"runner/instrument":    {"clients/python", "runner/output", "schemas"},
-	"runner/mlflow":        {"schemas"},
 	"runner/resize":        {},
 	"runner": {
 		"bus", "regress/evidence", "schemas", "spool", "runner/instrument", "runner/output",
@@ -99,7 +98,7 @@ var importGraph = map[string][]string{
 	"services/courier": {
 		"services", "services/certs", "services/doctor", "services/local", "services/top",
 		"schemas", "bus", "bus/server", "spool",
-		"runner", "runner/mlflow", "runner/output", "collector", "importer", "store", "store/engine",
+		"runner", "runner/output", "collector", "importer", "store", "store/engine",
 		"store/engine/host", "trainer", "advisor", "advisor/shares", "gateway", "regress/table",
 		"report", "report/columns", "report/study",
 		"explore", "receipt", "replay", "simulate", "demo",

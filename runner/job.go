@@ -87,14 +87,11 @@ func newJob(o Options, log *slog.Logger) (*job, error) {
 		return nil, err
 	}
 	parser, err := output.New(o.EpochPattern)
-	if err == nil {
-		err = parser.SetMetrics(o.Metrics)
-	}
 	if err != nil {
 		return nil, err
 	}
 	j := &job{
-		merge:   instrument.NewMerge(o.Metrics),
+		merge:   instrument.NewMerge(),
 		o:       o,
 		log:     log,
 		output:  parser,
@@ -104,7 +101,7 @@ func newJob(o Options, log *slog.Logger) (*job, error) {
 		resized: make(chan resizeOutcome, 1),
 	}
 	if o.MetricsFile != "" {
-		if j.metrics, err = newMetricsLog(o.MetricsFile, o.Metrics); err != nil {
+		if j.metrics, err = newMetricsLog(o.MetricsFile); err != nil {
 			return nil, fmt.Errorf("--metrics-file %q: %w", o.MetricsFile, err)
 		}
 	}
@@ -184,20 +181,12 @@ func (j *job) start(ctx context.Context) error {
 		slo:       time.Duration(j.o.Request.SLO),
 	}
 	j.progress.predict(j.result.Advice, j.result.Submitted)
-	j.showAdvice(j.result.Advice)
 	if !isPublished {
 		j.out.Add(started)
 	}
 	j.log.Info("job started",
 		"job", j.result.JobID, "run", j.result.Run, "batch_size", s.BatchSize, "cpus", s.CPUs)
 	return nil
-}
-
-// showAdvice calls Options.OnAdvice.
-func (j *job) showAdvice(a *schemas.Advice) {
-	if j.o.OnAdvice != nil && a != nil {
-		j.o.OnAdvice(a, j.result.Setting.BatchSize, j.result.Setting.CPUs)
-	}
 }
 
 // startedEvent returns the event of the start.

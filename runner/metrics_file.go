@@ -16,7 +16,6 @@ import (
 // of TensorBoard. The path is a file, a directory, or a pattern, and need not exist at the start of
 // the job. What a file contained before the start does not count.
 type metricsLog struct {
-	kinds output.MetricKinds
 	path  string
 	read  map[string]*followedFile // of a file that existed at the start, from its end
 	board *output.TensorBoard
@@ -38,15 +37,14 @@ const (
 )
 
 // newMetricsLog remembers the files that exist before the job.
-func newMetricsLog(path string, kinds output.MetricKinds) (*metricsLog, error) {
+func newMetricsLog(path string) (*metricsLog, error) {
 	if _, err := filepath.Match(path, ""); err != nil {
 		return nil, err
 	}
 	m := &metricsLog{
 		path:  path,
-		kinds: kinds,
 		read:  map[string]*followedFile{},
-		board: output.NewTensorBoard(kinds),
+		board: output.NewTensorBoard(),
 	}
 	for _, f := range m.files() {
 		if info, err := os.Stat(f); err == nil {
@@ -140,7 +138,7 @@ func (m *metricsLog) follow(path string) (*followedFile, []byte, time.Time) {
 
 // open begins to read a file behind the bytes that it had before the job, except the head of a table.
 func (m *metricsLog) open(path string, before int64) *followedFile {
-	f := &followedFile{log: output.NewLog(m.kinds), offset: before}
+	f := &followedFile{log: output.NewLog(), offset: before}
 	if before > 0 && !isEventFile(path) {
 		if data, err := readAt(path, 0); err == nil {
 			head, _, _ := strings.Cut(string(data), "\n")

@@ -95,7 +95,7 @@ func TestMetricsLog_FollowsFiles(t *testing.T) {
 				}
 			}
 			apply(c.before)
-			m, err := newMetricsLog(filepath.Join(dir, c.path), nil)
+			m, err := newMetricsLog(filepath.Join(dir, c.path))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"courier/bus"
-	"courier/runner/output"
 	"courier/schemas"
 	"courier/spool"
 )
@@ -68,9 +67,6 @@ type Options struct {
 	// read from the output.
 	MetricsFile string
 
-	// Metrics are the kinds of metrics whose names output does not know; see output.MetricKinds.
-	Metrics output.MetricKinds
-
 	// OmitHints leaves out the messages about missing advice, a missing {batch} and events that were
 	// not published, for a caller that sets the configuration of the command and keeps its epochs.
 	OmitHints bool
@@ -99,10 +95,6 @@ type Options struct {
 
 	// Environment is added to that of the command.
 	Environment []string
-
-	// OnAdvice is called with each advice for the job as it runs, first with the answer to the
-	// request. It must return at once. Nil: nothing is called.
-	OnAdvice func(a *schemas.Advice, batchSize, cpus uint32)
 
 	// OnEpoch is called with each epoch, before it is published. The job does not wait for an epoch
 	// meanwhile, but its output is read only afterwards. Nil: nothing is called.

@@ -150,7 +150,6 @@ func (j *job) takeEvent(e schemas.Event) {
 		j.screen.message("%s", schemas.OneLine(e.Message))
 	case *schemas.Advice:
 		j.progress.predict(e, time.Now())
-		j.showAdvice(e)
 		j.applyAdvice(e, time.Now())
 		j.drawProgress()
 	}

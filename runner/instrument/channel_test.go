@@ -73,7 +73,7 @@ func (c *channel) epochs(p *output.Log) []output.EpochReport {
 
 // measured returns the cells of what the instrumentation has sent.
 func (c *channel) measured() string {
-	m := instrument.NewMerge(nil)
+	m := instrument.NewMerge()
 	begun := false
 	progress, memory := "–", "–"
 	for _, l := range c.all() {

@@ -73,7 +73,6 @@ type Merge struct {
 	// BatchSize is what the job was asked to use.
 	BatchSize uint32
 
-	kinds  output.MetricKinds
 	values *output.Values
 	lead   int       // connection of the job's process; 0: none
 	ended  bool      // the lead has ended
@@ -122,17 +121,14 @@ const (
 	printed
 )
 
-// NewMerge returns a Merge for metrics of these kinds.
-func NewMerge(kinds output.MetricKinds) *Merge {
-	return &Merge{kinds: kinds, values: output.NewValues(kinds)}
-}
+// NewMerge returns a Merge that has read nothing.
+func NewMerge() *Merge { return &Merge{values: output.NewValues()} }
 
 // Restart forgets what the command has measured that is started again.
 func (m *Merge) Restart() {
 	*m = Merge{
 		BatchSize: m.BatchSize,
-		kinds:     m.kinds,
-		values:    output.NewValues(m.kinds),
+		values:    output.NewValues(),
 		state:     m.state,
 		isNoted:   m.isNoted,
 	}

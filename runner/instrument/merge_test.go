@@ -105,7 +105,7 @@ func TestMerge(t *testing.T) {
 			[]string{"1 at 10 for 10"}, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			m := instrument.NewMerge(nil)
+			m := instrument.NewMerge()
 			var got []string
 			take := func(reports []output.EpochReport) {
 				for i := range reports {
@@ -146,7 +146,7 @@ func TestMerge_BeginOfTheLoop(t *testing.T) {
 		{1, 2, 2}, // the output says so
 		{6, 0, 0}, // of an unknown number of epochs
 	} {
-		m := instrument.NewMerge(nil)
+		m := instrument.NewMerge()
 		m.Line(1, []byte(`{"type":"loop","ago":1}`), after(5))
 		m.Line(2, []byte(`{"type":"loop","ago":0}`), after(6))
 		r := output.EpochReport{Epoch: c.epoch, At: after(10)}
@@ -179,7 +179,7 @@ func TestMerge_BatchSize(t *testing.T) {
 		{64, 1, ``, 0},
 		{64, 1, `,"batch_size":4000000000`, 0},
 	} {
-		m := instrument.NewMerge(nil)
+		m := instrument.NewMerge()
 		m.BatchSize = c.requested
 		m.Line(1, fmt.Appendf(nil, `{"type":"fit","world":%d}`, c.world), start)
 		m.Line(1, []byte(measured(1, 10, c.fields).message), after(11))
@@ -201,7 +201,7 @@ func TestMerge_Phases(t *testing.T) {
 		{`,"wait":-1,"evaluation":2`, ""},
 		{`,"device":"a\nb"`, ""},
 	} {
-		m := instrument.NewMerge(nil)
+		m := instrument.NewMerge()
 		m.Line(1, []byte(fit.message), start)
 		m.Line(1, []byte(measured(1, 10, c.fields).message), after(11))
 		reports := m.Take(after(11), false, true)
@@ -231,7 +231,7 @@ func TestMerge_Progress(t *testing.T) {
 		{"the epoch has ended", []event{begun, half(7, `"batches":25,"of":100`), measured(1, 8, "")}, 0, 0},
 		{"the second epoch", []event{begun, measured(1, 8, ""), half(10, `"batches":1,"of":4`)}, 0.5, 8},
 	} {
-		m := instrument.NewMerge(nil)
+		m := instrument.NewMerge()
 		for _, e := range c.events {
 			m.Line(e.from, []byte(e.message), after(e.at))
 		}

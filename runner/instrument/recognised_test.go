@@ -258,7 +258,7 @@ func cellsOf(reports []output.EpochReport, duration, progress, memory string) st
 func logged(t *testing.T, dir string) []output.EpochReport {
 	t.Helper()
 	var reports []output.EpochReport
-	board := output.NewTensorBoard(nil)
+	board := output.NewTensorBoard()
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
@@ -271,7 +271,7 @@ func logged(t *testing.T, dir string) []output.EpochReport {
 		case strings.Contains(name, "tfevents"):
 			board.Write(path, data)
 		case name == "log.csv" || name == "metrics.csv":
-			g := output.NewLog(nil)
+			g := output.NewLog()
 			reports = append(g.Write(data, time.Now()), g.Close(time.Now())...)
 		}
 		return nil

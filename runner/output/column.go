@@ -28,7 +28,7 @@ type Column struct {
 
 // ColumnOf returns the meaning of a column's name, such as "metrics/mAP50(B)" or "val_acc".
 func ColumnOf(label string) Column {
-	n := nameOf([]byte(label), nil, nil)
+	n := nameOf([]byte(label), nil)
 	c := Column{IsTraining: n.scope == scopeTrain, IsHeldOut: n.scope >= scopeTest}
 	const no = flagExcluded | flagConfig | flagPart | flagTotal | flagSetting
 	if n.flags&no != 0 {

@@ -34,17 +34,16 @@ type logEpoch struct {
 }
 
 // NewLog returns a Log of a file.
-func NewLog(kinds MetricKinds) *Log {
+func NewLog() *Log {
 	return &Log{
-		fileMetrics: newFileMetrics(kinds),
-		scanner:     scanner{own: kinds.words()},
+		fileMetrics: newFileMetrics(),
 		table:       table{isFile: true},
 	}
 }
 
 // NewChannel returns a Log of the side channel, in which each line is an epoch.
 func NewChannel() *Log {
-	g := NewLog(nil)
+	g := NewLog()
 	g.isChannel = true
 	return g
 }

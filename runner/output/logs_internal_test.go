@@ -66,7 +66,7 @@ func TestNewLog_ReadsTablesAndJSON(t *testing.T) {
 		{"no epochs", "step,loss\n1,0.5\n2,0.4\n", nil},
 		{"bad rows", "epoch,loss\nx,1\n-1,1\n1e9,1\n\"\n1\n2,nan\n", []string{"2 0 - -"}},
 	} {
-		g := NewLog(nil)
+		g := NewLog()
 		reports := g.Write([]byte(c.text), noon)
 		if diff := cmp.Diff(c.want, format(append(reports, g.Close(noon)...))); diff != "" {
 			t.Errorf("%s: reports (-want +got):\n%s", c.name, diff)
@@ -86,7 +86,7 @@ func TestTensorBoard_ReadsEventFiles(t *testing.T) {
 		{"keras", []string{"1 0 0.9 0.55", "2 0 0.8 0.65"}, []float64{0, 3}},
 	} {
 		for _, pieces := range []int{1, 2, 7, 100} {
-			b := NewTensorBoard(nil)
+			b := NewTensorBoard()
 			var reports []EpochReport
 			for k := range pieces {
 				for _, file := range eventFiles(t, filepath.Join("testdata", "tensorboard", c.name)) {
@@ -141,7 +141,7 @@ func FuzzTensorBoard(f *testing.F) {
 		f.Add(data)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		b := NewTensorBoard(nil)
+		b := NewTensorBoard()
 		b.Write("logs/validation/a", data)
 		reports := b.Take(true)
 		for i, r := range reports {
@@ -160,7 +160,7 @@ func FuzzLog(f *testing.F) {
 	f.Add("epoch,step,loss,val_acc\n0,1,2,0.5\n1,2,,0.6\n")
 	f.Add("loss;epoch\n\"a\n0;1\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		g := NewLog(nil)
+		g := NewLog()
 		reports := append(g.Write([]byte(text), noon), g.Close(noon)...)
 		for _, r := range reports {
 			if r.Accuracy != nil && !(*r.Accuracy >= 0 && *r.Accuracy <= 1) {

@@ -154,9 +154,6 @@ func (s *scanner) unspaced(t []byte) {
 func (s *scanner) lookUp(t []byte, isFinal bool) bool {
 	hash := hashOf(t)
 	w := vocabulary[hash]
-	if own := s.own[hash]; own != nil {
-		w = own
-	}
 	if w != nil && *w == (word{seconds: w.seconds}) {
 		w = nil // only a unit: the D of "D loss" is no day
 	}

@@ -44,12 +44,11 @@ func labelWords(label string) string {
 // them.
 type fileMetrics struct {
 	chooser
-	own   map[uint64]*word // words that the user added to the vocabulary
 	times epochTimes
 }
 
-func newFileMetrics(kinds MetricKinds) fileMetrics {
-	return fileMetrics{chooser: chooser{percent: map[uint64]bool{}}, own: kinds.words()}
+func newFileMetrics() fileMetrics {
+	return fileMetrics{chooser: chooser{percent: map[uint64]bool{}}}
 }
 
 // add adds a value to the epoch b, and reports whether it is a result on held-out data. The name of the
@@ -95,13 +94,13 @@ func (m *fileMetrics) report(e EpochReport, b *block) EpochReport {
 type Values struct{ metrics fileMetrics }
 
 // NewValues returns a reader of values.
-func NewValues(kinds MetricKinds) *Values { return &Values{newFileMetrics(kinds)} }
+func NewValues() *Values { return &Values{newFileMetrics()} }
 
 // Report completes the report of an epoch with the metrics among the values.
 func (v *Values) Report(e EpochReport, values map[string]float64) EpochReport {
 	b := newBlock()
 	for _, label := range slices.Sorted(maps.Keys(values)) {
-		v.metrics.addNamed(b, nameOf([]byte(label), nil, v.metrics.own), label, values[label])
+		v.metrics.addNamed(b, nameOf([]byte(label), nil), label, values[label])
 	}
 	seconds := e.Seconds
 	e = v.metrics.report(e, b)

@@ -64,7 +64,6 @@ func newRecogniser(requested int) *recogniser {
 // that ends an epoch, as they were learnt.
 func (r *recogniser) restart() *recogniser {
 	next := newRecogniser(r.requested)
-	next.scanner.own = r.scanner.own
 	next.chooser = r.chooser
 	next.unnamed = trend{}
 	if !r.isConfirmed {

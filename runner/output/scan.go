@@ -58,7 +58,6 @@ type line struct {
 // scanner reads lines. Its memory is used again for each line.
 type scanner struct {
 	line
-	own         map[uint64]*word // words that the user added to the vocabulary
 	name        name
 	hasColon    bool // a colon or an equals sign follows the name
 	isBracketed bool // a bracket was opened without a name before it
@@ -77,7 +76,7 @@ type scanner struct {
 
 // scan reads a line. The result is valid until the next call.
 func (s *scanner) scan(text []byte) *line {
-	*s = scanner{line: line{fields: s.fields[:0], text: text}, own: s.own}
+	*s = scanner{line: line{fields: s.fields[:0], text: text}}
 	for i := 0; i < len(text); {
 		i = s.next(i)
 	}

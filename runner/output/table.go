@@ -79,7 +79,7 @@ func (t *table) isScopes(s *scanner) bool {
 	var scopes []scope
 	for _, c := range bytes.Split(s.text, []byte("|")) {
 		c = bytes.TrimSpace(c)
-		n := nameOf(c[bytes.LastIndexByte(c, ' ')+1:], nil, s.own)
+		n := nameOf(c[bytes.LastIndexByte(c, ' ')+1:], nil)
 		if n.scope == scopeNone || len(scopes) >= maxColumns {
 			return false
 		}
@@ -103,7 +103,7 @@ func (t *table) namedRow(s *scanner) bool {
 	}
 	c := bytes.TrimSpace(t.cells[0])
 	var head []byte
-	n := nameOf(c[bytes.LastIndexByte(c, ' ')+1:], &head, s.own)
+	n := nameOf(c[bytes.LastIndexByte(c, ' ')+1:], &head)
 	s.fields = s.fields[:0]
 	for i, scope := range t.scopes {
 		if f, ok := cell(s, t.cells[i+1]); ok {
@@ -133,7 +133,7 @@ func (t *table) row(s *scanner) bool {
 			return false
 		case isText:
 			texts++
-			rowScope = nameOf(t.cells[i], nil, s.own).scope
+			rowScope = nameOf(t.cells[i], nil).scope
 		}
 	}
 	if len(fields) == 0 || texts > 1 && !t.isFile {
@@ -187,7 +187,7 @@ func (t *table) isHead(s *scanner) bool {
 	names := make([]name, 0, len(t.cells))
 	var head []byte
 	for _, c := range t.cells {
-		names = append(names, nameOf(c, &head, s.own))
+		names = append(names, nameOf(c, &head))
 		n := &names[len(names)-1]
 		if string(c) == "E" && len(names) == 1 { // the head of spaCy
 			n.counter, n.unknown = countsEpochs, 0
@@ -222,10 +222,9 @@ func hasNumbers(s *scanner) bool {
 	return slices.ContainsFunc(s.fields, isNumber) || len(s.fields) > 0 && !bytes.Contains(s.text, []byte("%|"))
 }
 
-// nameOf returns the meaning of a name, and appends its text to head. The words in own are added
-// to the vocabulary.
-func nameOf(text []byte, head *[]byte, own map[uint64]*word) name {
-	s := scanner{own: own}
+// nameOf returns the meaning of a name, and appends its text to head, which may be nil.
+func nameOf(text []byte, head *[]byte) name {
+	s := scanner{}
 	s.text = bytes.Trim(text, " \t|:\"'")
 	for i := 0; i < len(s.text); {
 		size, ok := decodeLetter(s.text[i:])

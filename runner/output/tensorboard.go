@@ -39,9 +39,9 @@ const maxStepLosses = 1024
 const maxEventFiles = 64
 
 // NewTensorBoard returns a parser that has read nothing.
-func NewTensorBoard(kinds MetricKinds) *TensorBoard {
+func NewTensorBoard() *TensorBoard {
 	return &TensorBoard{
-		fileMetrics: newFileMetrics(kinds),
+		fileMetrics: newFileMetrics(),
 		files:       map[string]*eventFile{},
 		stepLosses:  map[int64]*float64{},
 	}
@@ -91,9 +91,9 @@ func (b *TensorBoard) end() {
 // scalar takes one value.
 func (b *TensorBoard) scalar(f *eventFile, s scalar) {
 	name := strings.ToLower(s.tag)
-	n := nameOf([]byte(strings.TrimPrefix(name, "epoch_")), nil, b.own)
+	n := nameOf([]byte(strings.TrimPrefix(name, "epoch_")), nil)
 	if n.scope == scopeNone {
-		n.scope = nameOf([]byte(f.directory), nil, nil).scope
+		n.scope = nameOf([]byte(f.directory), nil).scope
 	}
 	if n.kind == kindNone || n.kind == kindTime || strings.Contains(name, "_vs_iterations") {
 		return

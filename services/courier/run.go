@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"os"
 	"sync/atomic"
 
@@ -11,7 +10,6 @@ import (
 	"courier/collector"
 	"courier/explore"
 	"courier/runner"
-	"courier/runner/mlflow"
 	"courier/schemas"
 	"courier/services"
 )
@@ -25,7 +23,6 @@ type runCommand struct {
 	Adapt        string   `help:"How the running command gets a new batch size. off: never; control: between epochs the command reads batch_size from the JSON file that $$COURIER_CONTROL names, and prints it with each epoch; restart: after an epoch Courier terminates the command (SIGTERM) and starts it again with the new {batch}, and with {epoch}, the number of epochs done." default:"off" enum:"off,control,restart" env:"COURIER_ADAPT"`
 	BatchSize    int      `help:"Start with this batch size instead of the advised one. Without --batch-sizes and --adapt it is the only choice."`
 	Container    string   `help:"Docker container that the command starts, for --resize docker and docker-cap." env:"COURIER_CONTAINER"`
-	MLflowURI    string   `name:"mlflow-uri" help:"Tracking server of MLflow, such as http://mlflow:5000. The command continues a run that is created there, in the experiment that MLFLOW_EXPERIMENT_NAME names, and its tags have the predicted end with its upper bound." env:"COURIER_MLFLOW_URI"`
 	Instrument   bool     `help:"Measure the epochs of Python trainings (PyTorch, Keras, Lightning, Hugging Face, XGBoost, LightGBM, CatBoost, scikit-learn) inside their processes, through PYTHONPATH. The output is still read." default:"true" negatable:"" env:"COURIER_INSTRUMENT"`
 	NoCgroup     bool     `help:"Run the command in the cgroup of this process. By default it gets its own where permitted, to measure its resource usage." env:"COURIER_NO_CGROUP"`
 	StopWhenLate string   `help:"What happens after an epoch if the next one would probably (with the confidence of the request) end after the SLO or Slurm's time limit. off: nothing; control: the file that $$COURIER_CONTROL names has stop set to true; signal: the command gets SIGTERM. The run then counts as finished, and as incomplete." default:"off" enum:"off,control,signal" env:"COURIER_STOP_WHEN_LATE"`
@@ -51,7 +48,6 @@ func (c *runCommand) Run(w *environment) error {
 		Command:        command,
 		EpochPattern:   c.EpochPattern,
 		MetricsFile:    c.MetricsFile,
-		Metrics:        c.Metric,
 		NoInstrument:   !c.Instrument,
 		NoPTY:          c.NoPTY || !services.IsTerminal(w.stdout),
 		NoCgroup:       c.NoCgroup,
@@ -74,11 +70,7 @@ func (c *runCommand) Run(w *environment) error {
 			return b, err
 		},
 	}
-	tracked := c.track(w, &o)
 	result, err := runner.Run(w.ctx, o, w.log)
-	if tracked != nil {
-		tracked.End(context.WithoutCancel(w.ctx), err == nil && result.ExitCode == 0)
-	}
 	if b := connection.Load(); b != nil {
 		closeBus(b)
 	}
@@ -100,20 +92,4 @@ func (c *runCommand) requestFor(command []string) schemas.JobRequest {
 	}
 	q.User = c.asker(q.User)
 	return q
-}
-
-// track creates a run in MLflow, if that is wanted. A server that is not reachable does not keep the
-// job from running.
-func (c *runCommand) track(w *environment, o *runner.Options) *mlflow.TrackedRun {
-	if c.MLflowURI == "" {
-		return nil
-	}
-	experiment := cmp.Or(w.getenv("MLFLOW_EXPERIMENT_NAME"), "Default")
-	r, err := mlflow.Start(w.ctx, c.MLflowURI, experiment, o.Request.Model, w.log)
-	if err != nil {
-		fmt.Fprintln(w.stderr, "courier: the job runs without tags in MLflow:", err)
-		return nil
-	}
-	o.Environment, o.OnAdvice = r.Environment(), r.Predict
-	return r
 }

@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"time"
 
-	"courier/runner/output"
 	"courier/services"
 	"courier/tune"
 )
@@ -34,9 +33,6 @@ type tuneCommand struct {
 func (c *tuneCommand) Run(w *environment) error {
 	o, err := c.options()
 	if err != nil {
-		return err
-	}
-	if err := output.MetricKinds(c.Metric).Validate(); err != nil {
 		return err
 	}
 	for _, message := range o.Space.Narrow() {
