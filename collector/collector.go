@@ -3,10 +3,8 @@ package collector
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,11 +20,9 @@ import (
 var ErrNodeTaken = errors.New("another collector uses this node name")
 
 const (
-	publishTimeout = 2 * time.Second // per message, including the acknowledgement
+	stopTimeout    = 2 * time.Second // to publish the last samples
 	replayInterval = time.Minute     // between checks for events of runs
-
-	// samplesDirPrefix is the prefix of the directory of a node's samples in the spool.
-	samplesDirPrefix = "samples-"
+	retryInterval  = time.Second     // between attempts to publish samples of an earlier process
 )
 
 // Collector samples this node and publishes node.<node>.sample. If the counters of the node are
@@ -44,13 +40,12 @@ type Collector struct {
 	bestSpeed    atomic.Pointer[float64] // operations per second; nil: not measured
 	fleet        schemas.Fleet           // this node's hardware, from its samples
 
-	number    uint64           // of the last sample
-	nameCheck <-chan nameCheck // nil: the node name is available
-	queue     *spool.SampleQueue
+	number    uint64         // of the last sample
+	nameCheck chan nameCheck // of capacity 1
+	outbox    *spool.Outbox
+	message   []schemas.Event // samples that wait until their message is full
 
-	isPublishFailing bool // the last publish failed
-	isIdentified     bool // the queue knows the cluster of its samples
-	isReadFailing    bool // the last reading failed
+	isReadFailing bool // the last reading failed
 }
 
 // New returns a collector. It reads the node's counters once to find which are available.
@@ -63,11 +58,12 @@ func New(b *bus.Bus, o Options, log *slog.Logger, reg prometheus.Registerer) (*C
 		bus:          b,
 		o:            o,
 		log:          log,
-		metrics:      newMetrics(reg),
 		measureSpeed: measureSpeed,
 		fleet:        schemas.Fleet{},
-		queue:        spool.OpenSamples("", log),
+		nameCheck:    make(chan nameCheck, 1),
+		outbox:       spool.NewSampleOutbox(o.samplesDir(), log),
 	}
+	c.metrics = newMetrics(reg, c.outbox)
 	if c.gatherer, err = sharedGatherer(); err != nil {
 		log.Info("node samples disabled", "reason", err)
 		return c, nil
@@ -87,9 +83,7 @@ func (c *Collector) Run(ctx context.Context) error {
 	defer background.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if c.o.SpoolDir != "" {
-		background.Go(func() { c.replayRuns(ctx) })
-	}
+	background.Go(func() { c.replayRuns(ctx) })
 	if c.gatherer == nil {
 		<-ctx.Done()
 		return nil
@@ -101,70 +95,83 @@ func (c *Collector) Run(ctx context.Context) error {
 		c.log.Info("node speed measured", "cpu_model", c.cpuModel, "speed_operations_per_second", *speed)
 	}
 	background.Go(func() { c.repeatSpeed(ctx) })
-	checked := make(chan nameCheck, 1)
-	background.Go(func() { checked <- c.checkName(ctx) })
-	c.nameCheck = checked
-	if err := c.awaitNameCheck(ctx); err != nil || ctx.Err() != nil {
-		return err
-	}
 
-	if c.o.SpoolDir != "" {
-		dir := filepath.Join(c.o.SpoolDir, samplesDirPrefix+c.o.Node)
-		c.queue = spool.OpenSamples(dir, c.log)
-		defer c.queue.Close()
-		c.number = max(c.number, c.queue.HighestNumber(c.bootID))
-	}
-	if err := c.sample(ctx); err != nil {
-		return err
-	}
-	final, stop := context.WithTimeout(context.WithoutCancel(ctx), publishTimeout)
+	connected := make(chan *bus.Bus, 1)
+	background.Go(func() { c.connect(ctx, connected) })
+	publishing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	c.publishQueue(final, 1)
-	return nil
+	background.Go(func() { c.outbox.Run(publishing, connected) })
+	err := c.sample(ctx)
+	defer time.AfterFunc(stopTimeout, stop).Stop()
+	c.outbox.Add(c.message...)
+	c.outbox.Finish()
+	return err
+}
+
+// connect checks the node name, publishes the samples that an earlier process has left, and then
+// lets the outbox publish.
+func (c *Collector) connect(ctx context.Context, connected chan<- *bus.Bus) {
+	checked := c.checkName(ctx)
+	c.nameCheck <- checked
+	if checked.err != nil {
+		return
+	}
+	retry := time.NewTicker(retryInterval)
+	defer retry.Stop()
+	for {
+		_, err := spool.Replay(ctx, c.o.samplesDir(), c.bus, c.log)
+		if err != nil && ctx.Err() == nil {
+			c.log.Warn("samples of an earlier process not published", "error", err)
+		}
+		if !errors.Is(err, schemas.ErrUnavailable) {
+			connected <- c.bus
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-retry.C:
+		}
+	}
 }
 
 // sample publishes a sample at each tick. It covers at least half an interval.
 func (c *Collector) sample(ctx context.Context) error {
+	// That is above every number of this boot, because samples cannot be taken faster.
+	c.number = uint64(sinceBoot() / minInterval)
 	previous := c.read()
 	// Nodes that start together take their samples at different times, so that they do not all publish at once.
 	ticker := time.NewTicker(1 + rand.N(c.o.Interval))
 	defer ticker.Stop()
-	select {
-	case <-ticker.C:
-		ticker.Reset(c.o.Interval)
-	case <-ctx.Done():
-		return nil
-	}
-	for {
+	for isFirst := true; ; {
+		select {
+		case <-ctx.Done():
+			return nil
+		case result := <-c.nameCheck:
+			if err := c.applyNameCheck(result); err != nil {
+				return err
+			}
+			continue
+		case <-ticker.C:
+		}
+		if isFirst {
+			ticker.Reset(c.o.Interval)
+			isFirst = false
+		}
 		current := c.read()
 		s, ok := sampleBetween(previous, current)
 		if ok && current.at.Sub(previous.at) >= c.o.Interval/2 {
 			c.enqueue(&s)
 			previous = current
 		}
-
-		select {
-		case result := <-c.nameCheck:
-			if err := c.applyNameCheck(result); err != nil {
-				return err
-			}
-		default:
-		}
-		c.publishQueue(ctx, c.o.SamplesPerMessage)
-
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
 	}
 }
 
 // read reads the counters, and logs the first failure and the recovery.
 func (c *Collector) read() nodeReading {
-	start, startCPU := time.Now(), processCPUTime()
+	start := time.Now()
 	r, err := c.gatherer.read()
-	c.metrics.addReading(processCPUTime()-startCPU, time.Since(start), residentBytes())
+	c.metrics.readingTime.Observe(time.Since(start).Seconds())
 	if err != nil {
 		c.metrics.failedReadings.Inc()
 	}
@@ -178,7 +185,7 @@ func (c *Collector) read() nodeReading {
 	return r
 }
 
-// enqueue completes a sample and adds it to the queue. The sample contains the best known speed of
+// enqueue completes a sample, and publishes it when its message is full. The sample contains the best known speed of
 // the node, so that readers need only the last sample.
 func (c *Collector) enqueue(s *schemas.Sample) {
 	c.number++
@@ -195,68 +202,10 @@ func (c *Collector) enqueue(s *schemas.Sample) {
 				"previous_operations_per_second", previous)
 		}
 	}
-	c.queue.Add(s)
-}
-
-// publishQueue publishes the samples that wait, oldest first, if there are at least minimum. It
-// takes at most half an interval, and stops at the first failure until the next tick. It logs the
-// first failure and the recovery.
-func (c *Collector) publishQueue(ctx context.Context, minimum int) {
-	deadline := time.Now().Add(max(c.o.Interval/2, minInterval))
-	c.identify(ctx)
-	err := c.queue.Publish(ctx, minimum, deadline, c.publish)
-	c.metrics.setQueue(c.queue.Stats())
-	switch {
-	case err != nil && !c.isPublishFailing && ctx.Err() == nil:
-		c.log.Warn("node samples not published", "error", err)
-	case err == nil && c.isPublishFailing:
-		c.log.Info("node samples published again")
+	if c.message = append(c.message, s); len(c.message) >= c.o.SamplesPerMessage {
+		c.outbox.Add(c.message...)
+		c.message = nil
 	}
-	c.isPublishFailing = err != nil
-}
-
-// identify informs the queue to which cluster its samples belong, at the start and after a failure.
-func (c *Collector) identify(ctx context.Context) {
-	if c.isIdentified && !c.isPublishFailing || !c.bus.Connected() {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
-	defer cancel()
-	cluster, err := c.bus.ClusterID(ctx)
-	if err == nil {
-		err = c.queue.BelongTo(cluster)
-	}
-	if c.isIdentified = err == nil; err != nil && ctx.Err() == nil {
-		c.log.Warn("cluster of the samples not identified", "error", err)
-	}
-}
-
-// publish publishes samples as one message. If the message is rejected as invalid, each sample is
-// published alone, and the invalid ones are dropped.
-func (c *Collector) publish(ctx context.Context, samples []*schemas.Sample) error {
-	if c.nameCheck != nil || !c.bus.Connected() {
-		return fmt.Errorf("publish %s: %w", samples[0].Subject(), schemas.ErrUnavailable)
-	}
-	publishing, cancel := context.WithTimeout(ctx, publishTimeout)
-	_, err := c.bus.PublishSamples(publishing, samples)
-	cancel()
-
-	switch isInvalid := errors.Is(err, schemas.ErrInvalid); {
-	case isInvalid && len(samples) == 1:
-		c.metrics.droppedSamples.Inc()
-		c.log.Warn("invalid node sample dropped", "sample", samples[0].EventID, "error", err)
-		return nil
-	case isInvalid:
-		for i := range samples {
-			if err := c.publish(ctx, samples[i:i+1]); err != nil {
-				return err
-			}
-		}
-		return nil
-	case err == nil:
-		c.metrics.publishedSamples.Add(float64(len(samples)))
-	}
-	return err
 }
 
 func (c *Collector) replayRuns(ctx context.Context) {
@@ -264,8 +213,7 @@ func (c *Collector) replayRuns(ctx context.Context) {
 	defer ticker.Stop()
 	for {
 		if c.bus.Connected() {
-			n, err := spool.Replay(ctx, c.o.SpoolDir, c.bus, c.log)
-			c.metrics.replayedEvents.Add(float64(n))
+			_, err := spool.Replay(ctx, c.o.SpoolDir, c.bus, c.log)
 			if err != nil && ctx.Err() == nil {
 				c.log.Warn("events of earlier runs not published", "error", err)
 			}

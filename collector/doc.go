@@ -20,7 +20,7 @@
 //
 // Samples are numbered per boot and published in order, with their own timestamps. Nodes take their first
 // sample at a random time, so that they do not all publish at the same time. While NATS is unreachable,
-// samples wait in a spool.SampleQueue, and the next process publishes them after a crash. A collector
+// samples wait in a spool.Outbox, and the next process publishes them after a crash. A collector
 // refuses a node name that another machine uses. A process has one set of node_exporter's collectors,
 // because that keeps its state in package variables.
 //
@@ -28,7 +28,7 @@
 //
 // # Observe, test
 //
-// The metrics courier_collector_… count samples and failures, and describe the queue and the cost
-// of sampling. Parsers and rates are pure functions with tables of tests. Other tests use the NATS
-// server of package bus/bustest.
+// The metrics courier_collector_… count samples and failures, and describe the waiting samples and the
+// cost of sampling. Parsers and rates are pure functions with tables of tests. Other tests use the
+// NATS server of package bus/bustest.
 package collector

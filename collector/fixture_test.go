@@ -6,7 +6,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"strings"
 	"testing"
 	"time"
 
@@ -40,25 +39,6 @@ func waitForEvents(t *testing.T, b *bus.Bus, subject string, n int) []schemas.Ev
 		t.Fatalf("%d events of %s, want %d", len(all), subject, n)
 	}
 	return all
-}
-
-// awaitFile waits until the file contains the text.
-func awaitFile(t *testing.T, path, text string) {
-	t.Helper()
-	deadline := time.After(patience)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		data, err := os.ReadFile(path)
-		if err == nil && strings.Contains(string(data), text) {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("%s = %q, %v, want it to contain %q", path, data, err, text)
-		}
-	}
 }
 
 // TestMain lets the test program be the NATS server of a benchmark.

@@ -28,12 +28,7 @@ func readBootID() (string, error) {
 
 func sinceBoot() time.Duration { return 0 }
 
-// Only samples need these figures, and samples require Linux.
-
-func processCPUTime() time.Duration { return 0 }
-
-func residentBytes() float64 { return 0 }
-
+// threadCPUTime is only needed for samples, and samples require Linux.
 func threadCPUTime() time.Duration { return 0 }
 
 // ReleaseMemory releases memory that only the start of the program needed.

@@ -8,10 +8,6 @@ import (
 	"courier/schemas"
 )
 
-// nameCheckTimeout is how long the first sample waits for the name check. If NATS is unreachable,
-// samples are taken after that, and wait for the check.
-const nameCheckTimeout = 2 * time.Second
-
 // takenIntervals is the number of intervals after which another machine's node name is available.
 const takenIntervals = 3
 
@@ -21,24 +17,7 @@ type nameCheck struct {
 	err    error           // ErrNodeTaken
 }
 
-// awaitNameCheck waits a short time for the name check. If that takes longer, numbers continue from
-// the age of the boot divided by the shortest interval. That is above every number of this boot,
-// because samples cannot be taken faster.
-func (c *Collector) awaitNameCheck(ctx context.Context) error {
-	timeout := time.NewTimer(nameCheckTimeout)
-	defer timeout.Stop()
-	select {
-	case result := <-c.nameCheck:
-		return c.applyNameCheck(result)
-	case <-timeout.C:
-		c.number = uint64(sinceBoot() / minInterval)
-	case <-ctx.Done():
-	}
-	return nil
-}
-
 func (c *Collector) applyNameCheck(result nameCheck) error {
-	c.nameCheck = nil
 	c.number = max(c.number, result.number)
 	if result.last != nil {
 		c.fleet.Sample(result.last)
@@ -47,8 +26,8 @@ func (c *Collector) applyNameCheck(result nameCheck) error {
 }
 
 // checkName reads the last stored sample of this node, and waits for NATS without a time limit. A
-// recent sample with another boot ID is from another machine. A sample of this boot has the number
-// from which to continue, because the number is part of a sample's identity.
+// recent sample with another boot ID is from another machine. The numbers of this boot continue after
+// its last stored sample, because the number is part of a sample's identity.
 func (c *Collector) checkName(ctx context.Context) nameCheck {
 	r, found := c.bus.LastSamples(ctx, c.o.Node)[c.o.Node]
 	if !found || ctx.Err() != nil {

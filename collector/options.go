@@ -2,6 +2,7 @@ package collector
 
 import (
 	"cmp"
+	"path/filepath"
 	"time"
 
 	"courier/schemas"
@@ -25,10 +26,14 @@ type Options struct {
 	// measurement needed is then released, see ReleaseMemory.
 	Dedicated bool
 
-	// SpoolDir is the directory for unpublished samples, and for events of runs on this node.
-	// Empty: unpublished samples stay in memory.
+	// SpoolDir is the directory for unpublished samples, and for events of runs on this node; default
+	// spool.DefaultDir.
 	SpoolDir string
 }
+
+// samplesDir returns the directory for the samples of this node. Without a check of the node's name,
+// they are not published.
+func (o Options) samplesDir() string { return filepath.Join(o.SpoolDir, "samples-"+o.Node) }
 
 const (
 	defaultInterval = 2 * time.Second
@@ -48,6 +53,7 @@ func (o Options) withDefaults() (Options, error) {
 		return o, schemas.Invalid("node", "%q is not a name of 1 to %d characters a-z, 0-9, _ and -",
 			o.Node, schemas.MaxTokenLength)
 	}
+	o.SpoolDir = cmp.Or(o.SpoolDir, spool.DefaultDir())
 	o.Interval = cmp.Or(o.Interval, defaultInterval)
 	if o.Interval < minInterval || o.Interval > maxInterval {
 		return o, schemas.Invalid("interval", "%s is not between %s and %s",

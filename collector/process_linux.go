@@ -1,7 +1,6 @@
 package collector
 
 import (
-	"bytes"
 	"os"
 	"runtime/debug"
 	"strconv"
@@ -10,30 +9,6 @@ import (
 
 	"golang.org/x/sys/unix"
 )
-
-func processCPUTime() time.Duration {
-	var r unix.Rusage
-	if unix.Getrusage(unix.RUSAGE_SELF, &r) != nil {
-		return 0 // it cannot fail for this process
-	}
-	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
-}
-
-func residentBytes() float64 {
-	text, err := os.ReadFile("/proc/self/statm")
-	if err != nil {
-		return 0
-	}
-	fields := bytes.Fields(text)
-	if len(fields) < 2 {
-		return 0
-	}
-	pages, err := strconv.ParseUint(string(fields[1]), 10, 64)
-	if err != nil {
-		return 0
-	}
-	return float64(pages) * float64(os.Getpagesize())
-}
 
 func threadCPUTime() time.Duration {
 	var t unix.Timespec

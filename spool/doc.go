@@ -3,10 +3,9 @@
 //
 // # Use
 //
-// An Outbox publishes the events of one run of a job. Events that cannot be published go to a
-// file of the run, and are published from there later. Replay publishes the files that earlier
-// runs left behind. A SampleQueue does the same for the samples of a node, in a directory of
-// small files.
+// An Outbox publishes the events of one run of a job, or the samples of a node. Events that cannot be
+// published go to a file, and are published from there later. Replay publishes the files that earlier
+// processes left behind.
 //
 // # Order, concurrency, failure
 //
@@ -15,18 +14,18 @@
 // drop duplicates. A line that was cut off by a crash is skipped and logged.
 //
 // Events belong to the cluster that their run reached first, or if it reached none, to the one at its
-// address, and are published to no other one. They are removed after a month. The samples of one
-// cluster are dropped when NATS is of a different one.
+// address, and are published to no other one. They are removed after a month. An outbox of samples
+// drops those that wait when NATS is of a different cluster.
 //
 // A file is locked while its owner is alive, so that no other process publishes it. The lock
 // ends with the process, even after a crash. Adding an event never waits for the network.
 //
-// Both stores are bounded. A full run file accepts only the end of the job; other events are
-// counted as lost. A full SampleQueue drops the oldest samples, because advice needs the newest.
-// Files are not synced to disk, so a power failure can lose the most recent events.
+// A file is bounded: a full one accepts only the end of the job; other events are counted as lost. It
+// holds two days of samples. Files are not synced to disk, so a power failure can lose the most recent
+// events.
 //
 // # Observe, test
 //
-// Outbox.Lost and SampleQueue.Stats report what was lost and what waits. The tests use a real
-// NATS server, file systems that are full or read-only, and a fuzz test for damaged files.
+// Outbox.Lost and Outbox.WaitingSince report what was lost and what waits. The tests use a real
+// NATS server, file systems that are full, and a fuzz test for damaged files.
 package spool

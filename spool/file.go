@@ -45,6 +45,7 @@ type runFile struct {
 	sizeBytes      int64
 	publishedBytes int64 // offset of the first unpublished event
 	unpublished    int   // number of unpublished events
+	oldest         time.Time
 }
 
 func newRunFile(dir, address, job string, run uint32) *runFile {
@@ -124,7 +125,9 @@ func (f *runFile) append(e schemas.Event) error {
 	if f.sizeBytes, err = appendLine(f.file, f.sizeBytes, line); err != nil {
 		return fmt.Errorf("write %s to the spool: %w", e.Subject(), err)
 	}
-	f.unpublished++
+	if f.unpublished++; f.unpublished == 1 {
+		f.oldest = e.Stamped().At
+	}
 	return nil
 }
 
@@ -173,24 +176,37 @@ func (f *runFile) waiting() int {
 	return f.unpublished
 }
 
+// waitingSince returns the timestamp of the first event that was written since all were published;
+// zero if none waits.
+func (f *runFile) waitingSince() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.unpublished == 0 {
+		return time.Time{}
+	}
+	return f.oldest
+}
+
 // replay publishes the unpublished events in order, and empties the file after the last one.
 // It stops at the first error. The next call may publish some events again, which NATS drops
-// by their message IDs. Only one goroutine may call replay.
-func (f *runFile) replay(ctx context.Context, b *bus.Bus, log *slog.Logger) error {
+// by their message IDs. It returns the number of published events. Only one goroutine may call replay.
+func (f *runFile) replay(ctx context.Context, b *bus.Bus, log *slog.Logger) (published int, err error) {
 	log = log.With("spool", f.location())
 	for {
 		f.mu.Lock()
 		from, until, events := f.publishedBytes, f.sizeBytes, f.unpublished
 		f.mu.Unlock()
 		if events == 0 {
-			return nil
+			return published, nil
 		}
 		section := io.NewSectionReader(f.file, from, until-from)
-		if _, err := publishLines(ctx, b, section, log); err != nil {
-			return err
+		n, done, err := publishLines(ctx, b, section, log)
+		published += n
+		if err != nil {
+			return published, errors.Join(err, f.markPublished(from+done, min(n, events-1)))
 		}
 		if err := f.markPublished(until, events); err != nil {
-			return err
+			return published, err
 		}
 	}
 }
@@ -198,6 +214,20 @@ func (f *runFile) replay(ctx context.Context, b *bus.Bus, log *slog.Logger) erro
 func (f *runFile) markPublished(until int64, events int) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	return f.advance(until, events)
+}
+
+// drop removes all events, and returns the number of those that were not published.
+func (f *runFile) drop() (events int, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	events = f.unpublished
+	return events, f.advance(f.sizeBytes, events)
+}
+
+// advance marks events up to an offset as published, and empties the file if these are all. The
+// caller holds the mutex.
+func (f *runFile) advance(until int64, events int) error {
 	f.publishedBytes, f.unpublished = until, f.unpublished-events
 	if f.publishedBytes < f.sizeBytes {
 		return nil
@@ -298,7 +328,7 @@ func replayFile(ctx context.Context, path string, b *bus.Bus, log *slog.Logger) 
 		return 0, f.Close() // its run is still alive
 	}
 
-	n, err := publishLines(ctx, b, f, log.With("spool", path))
+	n, _, err := publishLines(ctx, b, f, log.With("spool", path))
 	if err == nil {
 		err = f.Truncate(0) // a process that has already opened the file finds it empty
 	}
@@ -312,21 +342,88 @@ func replayFile(ctx context.Context, path string, b *bus.Bus, log *slog.Logger) 
 	return n, removeFile(path)
 }
 
-// publishLines publishes the events of a spool file in order, and returns their number. It
-// skips lines that are not events, and events that the bus rejects as invalid.
-func publishLines(ctx context.Context, b *bus.Bus, r io.Reader, log *slog.Logger) (int, error) {
-	published := 0
-	publish := func(e schemas.Event, _ int64) error {
-		_, err := b.Publish(ctx, e)
-		if errors.Is(err, schemas.ErrInvalid) {
-			log.Warn("invalid spooled event dropped", "event", e.ID(), "error", err)
-			return nil
-		}
+// publishLines publishes the events of a spool file in order. It returns the offset up to which the
+// file is published, and the number of events before it. It skips lines that are not events, and events that the
+// bus rejects as invalid.
+func publishLines(
+	ctx context.Context, b *bus.Bus, r io.Reader, log *slog.Logger,
+) (published int, done int64, err error) {
+	var waiting []schemas.Event
+	publish := func(end int64) error {
+		n, err := publishAll(ctx, b, waiting, log)
 		if err == nil {
-			published++
+			waiting, done, published = nil, end, published+n
 		}
 		return err
 	}
-	_, err := readLines(r, publish, logSkipped(log))
-	return published, err
+	add := func(e schemas.Event, end int64) error {
+		if waiting = append(waiting, e); len(waiting) < MaxSampleBatch {
+			return nil
+		}
+		return publish(end)
+	}
+	end, err := readLines(r, add, logSkipped(log))
+	if err == nil {
+		err = publish(end)
+	}
+	return published, done, err
+}
+
+// MaxSampleBatch is the maximum number of samples in a message.
+const MaxSampleBatch = 100
+
+// messageLength returns how many of the first events form one message: samples of one node, or one
+// other event. It is 0 only without events.
+func messageLength(events []schemas.Event) int {
+	node := ""
+	for i, e := range events[:min(len(events), MaxSampleBatch)] {
+		s, isSample := e.(*schemas.Sample)
+		switch {
+		case i == 0 && !isSample:
+			return 1
+		case i == 0:
+			node = s.Node
+		case !isSample || s.Node != node:
+			return i
+		}
+	}
+	return min(len(events), MaxSampleBatch)
+}
+
+// publishAll publishes events in order, and returns their number. It drops events that the bus
+// rejects as invalid.
+func publishAll(
+	ctx context.Context, b *bus.Bus, events []schemas.Event, log *slog.Logger,
+) (published int, err error) {
+	for len(events) > 0 {
+		n := messageLength(events)
+		err := publishMessage(ctx, b, events[:n])
+		if n > 1 && errors.Is(err, schemas.ErrInvalid) { // one of them is: publish the first one alone
+			n = 1
+			err = publishMessage(ctx, b, events[:n])
+		}
+		switch {
+		case errors.Is(err, schemas.ErrInvalid):
+			log.Warn("invalid event dropped", "event", events[0].ID(), "error", err)
+		case err != nil:
+			return published, err
+		default:
+			published += n
+		}
+		events = events[n:]
+	}
+	return published, nil
+}
+
+func publishMessage(ctx context.Context, b *bus.Bus, events []schemas.Event) error {
+	if len(events) == 1 {
+		_, err := b.Publish(ctx, events[0])
+		return err
+	}
+	samples := make([]*schemas.Sample, len(events))
+	for i, e := range events {
+		samples[i] = e.(*schemas.Sample)
+	}
+	_, err := b.PublishSamples(ctx, samples)
+	return err
 }

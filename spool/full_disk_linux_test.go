@@ -2,14 +2,11 @@ package spool
 
 import (
 	"bytes"
-	"log/slog"
 	"os"
 	"testing"
 
-	"courier/bus/bustest"
 	"courier/schemas"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 )
 
@@ -26,40 +23,6 @@ func mountTmpfs(t *testing.T, flags uintptr, size string) (dir string) {
 		}
 	})
 	return dir
-}
-
-func TestSampleQueue_LosesNothingOnAFullDisk(t *testing.T) {
-	log := bustest.NewBuffer()
-	q := OpenSamples(mountTmpfs(t, 0, "16k"), slog.New(slog.NewTextHandler(log, nil)))
-	defer q.Close()
-	fill(t, q, 1, 200) // about 250 bytes each
-	log.Await(t, "no space left")
-	got := q.Stats()
-	isSplit := len(q.memory) > 0 && len(q.memory) < 200 && got.Bytes > 0 && got.Bytes <= 16<<10
-	if got.Samples != 200 || !isSplit || got.WriteFailures == 0 {
-		t.Errorf("stats %+v, %d samples in memory, want disk and memory used", got, len(q.memory))
-	}
-	if diff := cmp.Diff(numberRange(1, 200), drain(t, q)); diff != "" {
-		t.Errorf("published (-want +got):\n%s", diff)
-	}
-	fill(t, q, 201, 210) // published samples have freed the space
-	if len(q.memory) != 0 {
-		t.Errorf("%d samples in memory, want them on disk", len(q.memory))
-	}
-	if diff := cmp.Diff(numberRange(201, 210), drain(t, q)); diff != "" {
-		t.Errorf("published (-want +got):\n%s", diff)
-	}
-}
-
-func TestSampleQueue_UsesMemoryOnAReadOnlyDisk(t *testing.T) {
-	log := bustest.NewBuffer()
-	q := OpenSamples(mountTmpfs(t, unix.MS_RDONLY, "16k"), slog.New(slog.NewTextHandler(log, nil)))
-	defer q.Close()
-	log.Await(t, "read-only file system")
-	fill(t, q, 1, 3)
-	if diff := cmp.Diff(numberRange(1, 3), drain(t, q)); diff != "" {
-		t.Errorf("published (-want +got):\n%s", diff)
-	}
 }
 
 // A partial line of a full disk must not damage the next event.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,14 +28,16 @@ const (
 //	             │ full          └ NATS unreachable, or older events in the spool file
 //	             └───► spool file ◄┘
 //
-// Add, Lost and Path are safe for concurrent use. Run and Finish are called once each.
+// Run and Finish are called once each. All other methods are safe for concurrent use.
 type Outbox struct {
-	file    *runFile
-	log     *slog.Logger
-	lost    atomic.Int64  // events that neither NATS nor the disk accepted
-	hasLeft bool          // the cluster of its events was replaced; logged once
-	changed chan struct{} // signals a change of queue or closed; capacity 1
-	stopped chan struct{} // closed when Run returns
+	file      *runFile
+	log       *slog.Logger
+	published atomic.Int64
+	lost      atomic.Int64  // events that neither NATS nor the disk accepted
+	isOfNode  bool          // samples of another cluster are dropped; events of a job wait for it
+	hasLeft   bool          // the cluster of its events was replaced; logged once
+	changed   chan struct{} // signals a change of queue or closed; capacity 1
+	stopped   chan struct{} // closed when Run returns
 
 	mu     sync.Mutex // held during a write to the spool file, never during a publish
 	queue  []schemas.Event
@@ -53,21 +56,45 @@ func NewOutbox(dir, address, job string, run uint32, log *slog.Logger) *Outbox {
 	}
 }
 
+// NewSampleOutbox returns an outbox for the samples of this node. If NATS is of a different cluster
+// after an outage, it drops the samples that waited.
+func NewSampleOutbox(dir string, log *slog.Logger) *Outbox {
+	o := NewOutbox(dir, "", "samples", uint32(time.Now().Unix()), log)
+	o.isOfNode = true
+	return o
+}
+
+// Published returns the number of published events.
+func (o *Outbox) Published() int64 { return o.published.Load() }
+
 // Lost returns the number of events that neither NATS nor the disk accepted.
 func (o *Outbox) Lost() int64 { return o.lost.Load() }
+
+// WaitingSince returns the timestamp of the oldest event that waits; zero if none does.
+func (o *Outbox) WaitingSince() time.Time {
+	if at := o.file.waitingSince(); !at.IsZero() {
+		return at
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.queue) == 0 {
+		return time.Time{}
+	}
+	return o.queue[0].Stamped().At
+}
 
 // Path returns the path of the run's spool file. The file may not exist.
 func (o *Outbox) Path() string { return o.file.location() }
 
-// Add queues an event for publishing. It never waits for the network: if the queue is full, its
-// oldest event goes to the spool file.
-func (o *Outbox) Add(e schemas.Event) {
+// Add queues events for publishing; samples that are added together form one message. It never
+// waits for the network: if the queue is full, its oldest events go to the spool file.
+func (o *Outbox) Add(events ...schemas.Event) {
 	o.mu.Lock()
-	if len(o.queue) >= maxQueued {
+	o.queue = append(o.queue, events...)
+	for len(o.queue) > maxQueued {
 		o.spool(o.queue[0])
 		o.dequeue()
 	}
-	o.queue = append(o.queue, e)
 	o.mu.Unlock()
 	o.notify()
 }
@@ -126,46 +153,48 @@ func (o *Outbox) publishQueue(ctx context.Context, b *bus.Bus) (isClosed bool) {
 			o.mu.Unlock()
 			return isClosed
 		}
-		oldest := o.queue[0]
+		oldest := slices.Clone(o.queue[:messageLength(o.queue)])
 		o.mu.Unlock()
 		o.remove(oldest, o.publish(ctx, b, oldest))
 	}
 }
 
-// remove removes the oldest event from the queue, and spools it unless it is settled, which
-// means published or permanently rejected. If Add has moved the event to the spool file in the
+// remove removes the oldest events from the queue, and spools them unless they are settled, which
+// means published or permanently rejected. If Add has moved an event to the spool file in the
 // meantime, it stays there, and NATS drops the duplicate by its message ID.
-func (o *Outbox) remove(oldest schemas.Event, isSettled bool) {
+func (o *Outbox) remove(oldest []schemas.Event, isSettled bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if len(o.queue) == 0 || o.queue[0] != oldest {
-		return
+	for _, e := range oldest {
+		if len(o.queue) == 0 || o.queue[0] != e {
+			continue
+		}
+		if !isSettled {
+			o.spool(e)
+		}
+		o.dequeue()
 	}
-	if !isSettled {
-		o.spool(oldest)
-	}
-	o.dequeue()
 }
 
-// publish reports whether an event is settled. It waits while older ones are in the spool file.
-func (o *Outbox) publish(ctx context.Context, b *bus.Bus, e schemas.Event) (isSettled bool) {
+// publish reports whether the events of a message are settled. They wait while older ones are in
+// the spool file.
+func (o *Outbox) publish(ctx context.Context, b *bus.Bus, message []schemas.Event) (isSettled bool) {
 	if b == nil || !b.Connected() || o.file.waiting() > 0 || ctx.Err() != nil {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
 
-	_, err := b.Publish(ctx, e)
+	n, err := publishAll(ctx, b, message, o.log)
+	o.published.Add(int64(n))
 	switch {
-	case errors.Is(err, schemas.ErrInvalid):
-		o.lost.Add(1) // a retry would be rejected as well
-		o.log.Warn("invalid event dropped", "event", e.ID(), "error", err)
-		return true
+	case err == nil:
+		o.lost.Add(int64(len(message) - n)) // a retry would be rejected as well
 	case errors.Is(err, schemas.ErrForbidden):
 		// The permission may be missing by mistake, so a retry can succeed.
-		o.log.Warn("event is forbidden and spooled", "event", e.ID(), "error", err)
-	case err != nil:
-		o.log.Debug("event is spooled", "event", e.ID(), "error", err)
+		o.log.Warn("event is forbidden and spooled", "event", message[0].ID(), "error", err)
+	default:
+		o.log.Debug("event is spooled", "event", message[0].ID(), "error", err)
 	}
 	return err == nil
 }
@@ -190,6 +219,12 @@ func (o *Outbox) replay(ctx context.Context, b *bus.Bus) {
 	case err != nil:
 	case o.file.cluster == "":
 		err = o.file.belongTo(cluster)
+	case o.file.cluster != cluster && o.isOfNode:
+		var dropped int
+		dropped, err = o.file.drop()
+		o.log.Warn("samples of a different cluster dropped", "samples", dropped)
+		o.lost.Add(int64(dropped))
+		err = errors.Join(err, o.file.belongTo(cluster))
 	case o.file.cluster != cluster:
 		if !o.hasLeft {
 			o.log.Warn("spooled events not published: NATS is now of a different cluster",
@@ -199,7 +234,9 @@ func (o *Outbox) replay(ctx context.Context, b *bus.Bus) {
 		return
 	}
 	if err == nil {
-		err = o.file.replay(ctx, b, o.log)
+		var published int
+		published, err = o.file.replay(ctx, b, o.log)
+		o.published.Add(int64(published))
 	}
 	if err != nil {
 		o.log.Debug("spool not replayed", "error", err)

@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"courier/bus"
@@ -234,7 +237,7 @@ func TestOutbox_KeepsOrderWhenItOverflowsDuringAPublish(t *testing.T) {
 	for n := uint32(2); n <= events; n++ {
 		o.Add(epochEvent("a", n))
 	}
-	o.remove(publishing, false)
+	o.remove([]schemas.Event{publishing}, false)
 	if got := o.file.waiting(); got != 2 {
 		t.Errorf("%d events on disk, want 2", got)
 	}
@@ -325,21 +328,112 @@ func TestOutbox_LeavesEventsOfAnotherCluster(t *testing.T) {
 }
 
 // Samples on disk that were measured for another cluster are dropped, and counted.
-func TestSampleQueue_BelongsToACluster(t *testing.T) {
-	dir := t.TempDir()
-	for _, step := range []struct {
-		cluster       string
-		left, dropped int
-	}{{"a", 1, 0}, {"a", 2, 0}, {"b", 0, 2}} {
-		q := OpenSamples(dir, quiet)
-		must(t, q.BelongTo(step.cluster))
-		if step.cluster == "a" {
-			q.Add(numbered(uint64(step.left)))
-			q.spill()
+func TestSampleOutbox_DropsSamplesOfAnotherCluster(t *testing.T) {
+	b := bustest.New(t)
+	o := NewSampleOutbox(t.TempDir(), quiet)
+	o.spool(sample(1))
+	must(t, o.file.belongTo("gone"))
+	connected := make(chan *bus.Bus, 1)
+	connected <- b
+	o.replay(t.Context(), b)
+	o.Add(sample(2))
+	go o.Run(t.Context(), connected)
+	if n := o.Finish(); n != 0 || o.Lost() != 1 || o.Published() != 1 {
+		t.Errorf("%d samples wait, %d lost, %d published; want 0, 1 and 1", n, o.Lost(), o.Published())
+	}
+}
+
+func sample(n uint64) *schemas.Sample {
+	s := &schemas.Sample{Node: "n", BootID: "boot", Number: n, IntervalSeconds: 2, Cores: 1}
+	s.EventID, s.At = schemas.SampleID("n", "boot", n), noon.Add(time.Duration(n)*time.Second)
+	return s
+}
+
+// sampleMessages returns the numbers of the samples in each message of the stream NODE.
+func sampleMessages(t *testing.T, b *bus.Bus) (messages [][]uint64) {
+	t.Helper()
+	last := uint64(0)
+	must(t, b.Read(t.Context(), bus.FollowOptions{Stream: schemas.StreamNode}, func(r bus.Record) error {
+		if r.Sequence != last {
+			messages = append(messages, nil)
 		}
-		if s := q.Stats(); s.Samples != step.left || s.Dropped != step.dropped {
-			t.Errorf("cluster %s: %+v, want %d samples and %d dropped", step.cluster, s, step.left, step.dropped)
+		last = r.Sequence
+		end := len(messages) - 1
+		messages[end] = append(messages[end], r.Event.(*schemas.Sample).Number)
+		return nil
+	}))
+	return messages
+}
+
+// Samples that are added together form a message, without those that are invalid.
+func TestSampleOutbox_PublishesMessages(t *testing.T) {
+	b := bustest.New(t)
+	o := NewSampleOutbox(t.TempDir(), quiet)
+	invalid := sample(4)
+	invalid.Cores = 0
+	for _, message := range [][]schemas.Event{{sample(1), sample(2)}, {sample(3), invalid, sample(5)}} {
+		if !o.publish(t.Context(), b, message) {
+			t.Errorf("samples %v are spooled, want them published", message)
 		}
-		q.Close()
+	}
+	if o.Published() != 4 || o.Lost() != 1 {
+		t.Errorf("%d published, %d lost, want 4 and 1", o.Published(), o.Lost())
+	}
+	if diff := cmp.Diff([][]uint64{{1, 2}, {3}, {5}}, sampleMessages(t, b)); diff != "" {
+		t.Errorf("messages (-want +got):\n%s", diff)
+	}
+}
+
+// The samples of a process that was killed are published in full messages. After an interruption, the
+// next attempt begins with the first message that was not published.
+func TestSampleOutbox_SurvivesARestart(t *testing.T) {
+	b, dir := bustest.New(t), t.TempDir()
+	o := NewSampleOutbox(dir, quiet)
+	var text bytes.Buffer
+	for n := range uint64(250) {
+		o.Add(sample(n + 1))
+		line, err := encodeLine(sample(n + 1))
+		must(t, err)
+		text.Write(line)
+	}
+	if at := o.WaitingSince(); !at.Equal(sample(1).At) {
+		t.Errorf("samples wait since %s, want %s", at, sample(1).At)
+	}
+	go o.Run(t.Context(), nil)
+	if n := o.Finish(); n != 250 || !o.WaitingSince().Equal(sample(1).At) {
+		t.Errorf("%d samples wait since %s, want 250", n, o.WaitingSince())
+	}
+
+	whole := text.Len()
+	broken := io.MultiReader(bytes.NewReader(text.Bytes()[:whole*3/5]), iotest.ErrReader(errors.New("broken")))
+	n, done, err := publishLines(t.Context(), b, broken, quiet)
+	lines := bytes.Count(text.Bytes()[:done], []byte("\n"))
+	if n != 100 || lines != 100 || !errors.Is(err, errUnreadable) {
+		t.Errorf("%d samples published, %d lines, %v; want 100", n, lines, err)
+	}
+	if n, err := Replay(t.Context(), dir, b, quiet); n != 250 || err != nil {
+		t.Errorf("Replay() = %d, %v, want 250", n, err)
+	}
+	var sizes []int
+	for _, m := range sampleMessages(t, b) {
+		sizes = append(sizes, len(m))
+	}
+	if diff := cmp.Diff([]int{100, 100, 50}, sizes); diff != "" {
+		t.Errorf("messages (-want +got):\n%s", diff)
+	}
+}
+
+// patience limits how long a test waits, so that a failing test cannot hang. No machine
+// is too slow for it.
+const patience = 5 * time.Minute
+
+var quiet = slog.New(slog.DiscardHandler)
+
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"courier/collector"
 	"courier/gateway"
 	"courier/services"
-	"courier/spool"
 )
 
 type collectorCommand struct {
@@ -28,9 +27,6 @@ func (c *collectorCommand) Run(w *environment) error {
 		node, err := nodeName(c.Node)
 		if err != nil {
 			return builtService{}, err
-		}
-		if c.SpoolDir == "" {
-			c.SpoolDir = spool.DefaultDir()
 		}
 		s, err := collector.New(r.bus, collector.Options{
 			Node:              node,
