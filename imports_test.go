@@ -167,7 +167,6 @@ var modules = map[string][]string{
 	"golang.org/x/time":             {"gateway"},
 	"github.com/nats-io/nkeys":      {"services/certs"},
 	"github.com/chromedp":           {"gateway/browsertest"},
-	"google.golang.org/protobuf":    {"runner/output"},
 }
 
 // testModules may be imported by any test.

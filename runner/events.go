@@ -197,8 +197,8 @@ func (j *job) describeOutput(when string) {
 	const consequence = "without epochs, only the duration of the whole run is recorded, " +
 		"and the job counts as incomplete"
 	if j.metrics != nil {
-		j.screen.message("no epoch recognized %s in %s, want a CSV file with a column \"epoch\", JSON "+
-			"lines, or TensorBoard metrics of a validation\n%s", when, j.o.MetricsFile, consequence)
+		j.screen.message("no epoch recognized %s in %s, want a CSV file with a column \"epoch\", or JSON "+
+			"lines\n%s", when, j.o.MetricsFile, consequence)
 		return
 	}
 	if j.output.Lines() == 0 {

@@ -12,18 +12,17 @@ import (
 	"courier/runner/output"
 )
 
-// metricsLog follows the files that a logger of the job writes: CSV, JSON lines, or the event files
-// of TensorBoard. The path is a file, a directory, or a pattern, and need not exist at the start of
-// the job. What a file contained before the start does not count.
+// metricsLog follows the files that a logger of the job writes: CSV or JSON lines. The path is a file, a
+// directory, or a pattern, and need not exist at the start of the job. What a file contained before the
+// start does not count.
 type metricsLog struct {
-	path  string
-	read  map[string]*followedFile // of a file that existed at the start, from its end
-	board *output.TensorBoard
+	path string
+	read map[string]*followedFile // of a file that existed at the start, from its end
 }
 
 // followedFile is a file that is read as it grows.
 type followedFile struct {
-	log    *output.Log // not of event files
+	log    *output.Log
 	offset int64
 }
 
@@ -41,11 +40,7 @@ func newMetricsLog(path string) (*metricsLog, error) {
 	if _, err := filepath.Match(path, ""); err != nil {
 		return nil, err
 	}
-	m := &metricsLog{
-		path:  path,
-		read:  map[string]*followedFile{},
-		board: output.NewTensorBoard(),
-	}
+	m := &metricsLog{path: path, read: map[string]*followedFile{}}
 	for _, f := range m.files() {
 		if info, err := os.Stat(f); err == nil {
 			m.read[f] = m.open(f, info.Size())
@@ -53,9 +48,6 @@ func newMetricsLog(path string) (*metricsLog, error) {
 	}
 	return m, nil
 }
-
-// isEventFile reports whether a name is that of an event file of TensorBoard.
-func isEventFile(name string) bool { return strings.Contains(filepath.Base(name), "tfevents") }
 
 // files returns the files of the log, at most maxLogFiles, in a constant order.
 func (m *metricsLog) files() []string {
@@ -85,8 +77,7 @@ func logsBelow(dir string) []string {
 		if err != nil {
 			return nil // an unreadable directory has no logs
 		}
-		isLog := isEventFile(path) || slices.Contains([]string{".csv", ".tsv", ".jsonl"},
-			filepath.Ext(path))
+		isLog := slices.Contains([]string{".csv", ".tsv", ".jsonl"}, filepath.Ext(path))
 		if isLog && entry.Type().IsRegular() {
 			all = append(all, path)
 		}
@@ -98,22 +89,17 @@ func logsBelow(dir string) []string {
 // poll returns the epochs that were written since the last call. With isEnd, no more are written.
 func (m *metricsLog) poll(isEnd bool) []output.EpochReport {
 	var reports []output.EpochReport
-	isIdle := true
 	for _, path := range m.files() {
 		f, data, writtenAt := m.follow(path)
-		switch {
-		case f == nil:
-		case isEventFile(path):
-			isIdle = isIdle && len(data) == 0
-			m.board.Write(path, data)
-		default:
-			reports = append(reports, f.log.Write(data, writtenAt)...)
-			if isEnd {
-				reports = append(reports, f.log.Close(writtenAt)...)
-			}
+		if f == nil {
+			continue
+		}
+		reports = append(reports, f.log.Write(data, writtenAt)...)
+		if isEnd {
+			reports = append(reports, f.log.Close(writtenAt)...)
 		}
 	}
-	return append(reports, m.board.Take(isIdle || isEnd)...)
+	return reports
 }
 
 // follow returns a file with what was appended to it, and when; nil if it cannot be read. A file that became
@@ -139,7 +125,7 @@ func (m *metricsLog) follow(path string) (*followedFile, []byte, time.Time) {
 // open begins to read a file behind the bytes that it had before the job, except the head of a table.
 func (m *metricsLog) open(path string, before int64) *followedFile {
 	f := &followedFile{log: output.NewLog(), offset: before}
-	if before > 0 && !isEventFile(path) {
+	if before > 0 {
 		if data, err := readAt(path, 0); err == nil {
 			head, _, _ := strings.Cut(string(data), "\n")
 			f.log.Head([]byte(head))

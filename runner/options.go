@@ -63,8 +63,7 @@ type Options struct {
 	EpochPattern string // regular expression for lines of other forms
 
 	// MetricsFile is a file, a directory or a pattern of files that the job's logger writes: CSV
-	// with a column "epoch", JSON lines, or event files of TensorBoard. If it is set, epochs are not
-	// read from the output.
+	// with a column "epoch", or JSON lines. If it is set, epochs are not read from the output.
 	MetricsFile string
 
 	// OmitHints leaves out the messages about missing advice, a missing {batch} and events that were

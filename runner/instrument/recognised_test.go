@@ -258,7 +258,6 @@ func cellsOf(reports []output.EpochReport, duration, progress, memory string) st
 func logged(t *testing.T, dir string) []output.EpochReport {
 	t.Helper()
 	var reports []output.EpochReport
-	board := output.NewTensorBoard()
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
@@ -267,10 +266,7 @@ func logged(t *testing.T, dir string) []output.EpochReport {
 		if err != nil {
 			return err
 		}
-		switch name := entry.Name(); {
-		case strings.Contains(name, "tfevents"):
-			board.Write(path, data)
-		case name == "log.csv" || name == "metrics.csv":
+		if name := entry.Name(); name == "log.csv" || name == "metrics.csv" {
 			g := output.NewLog()
 			reports = append(g.Write(data, time.Now()), g.Close(time.Now())...)
 		}
@@ -279,7 +275,7 @@ func logged(t *testing.T, dir string) []output.EpochReport {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return append(reports, board.Take(true)...)
+	return reports
 }
 
 // readCaptured reads the captured output of frameworks that are not run.

@@ -12,8 +12,8 @@
 //
 //	{"epoch":1,"seconds":2.5,"loss":0.31,"accuracy":0.97,"validation_samples":597,"batch_size":32,"cpus":2}
 //
-// A Log reads the files of loggers, TensorBoard reads event files, and Values reads the measurements of the
-// instrumentation. All use the same vocabulary.
+// A Log reads the files of loggers, and Values reads the measurements of the instrumentation. Both use the
+// same vocabulary.
 //
 // The structure is found by words and forms of numbers, without knowledge of programs:
 //

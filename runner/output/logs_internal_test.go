@@ -1,11 +1,7 @@
 package output
 
 import (
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -72,87 +68,6 @@ func TestNewLog_ReadsTablesAndJSON(t *testing.T) {
 			t.Errorf("%s: reports (-want +got):\n%s", c.name, diff)
 		}
 	}
-}
-
-// The event files are written by tensorboardX, and by TensorBoard with the tags of Keras. Each piece
-// of a file may arrive alone.
-func TestTensorBoard_ReadsEventFiles(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		want []string
-		at   []float64 // seconds of the epochs' ends
-	}{
-		{"torch", []string{"1 0 0.25 0.5", "2 0 0.125 0.6", "3 0 0.0833333 0.7"}, []float64{1.75, 3.75, 5.75}},
-		{"keras", []string{"1 0 0.9 0.55", "2 0 0.8 0.65"}, []float64{0, 3}},
-	} {
-		for _, pieces := range []int{1, 2, 7, 100} {
-			b := NewTensorBoard()
-			var reports []EpochReport
-			for k := range pieces {
-				for _, file := range eventFiles(t, filepath.Join("testdata", "tensorboard", c.name)) {
-					data, err := os.ReadFile(file)
-					if err != nil {
-						t.Fatal(err)
-					}
-					b.Write(file, data[k*len(data)/pieces:(k+1)*len(data)/pieces])
-				}
-				reports = append(reports, b.Take(k == pieces-1)...)
-			}
-			for i := range reports {
-				for _, v := range []*float64{reports[i].Loss, reports[i].Accuracy} {
-					*v = float64(int(*v*1e7+0.5)) / 1e7 // single precision
-				}
-				if len(reports) > len(c.at) {
-					break
-				}
-				at := reports[i].At.Sub(time.Unix(1_790_000_000, 0)).Seconds()
-				if at != c.at[i] {
-					t.Errorf("%s: epoch %d ended after %g s, want %g s", c.name, i+1, at, c.at[i])
-				}
-			}
-			if diff := cmp.Diff(c.want, format(reports)); diff != "" {
-				t.Errorf("%s in %d pieces (-want +got):\n%s", c.name, pieces, diff)
-			}
-		}
-	}
-}
-
-func eventFiles(t *testing.T, dir string) []string {
-	var all []string
-	err := filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
-		if err == nil && strings.Contains(path, "tfevents") {
-			all = append(all, path)
-		}
-		return err
-	})
-	if err != nil || len(all) == 0 {
-		t.Fatalf("no event files in %s: %v", dir, err)
-	}
-	return all
-}
-
-// No bytes of a file crash the reader, and its memory is bounded.
-func FuzzTensorBoard(f *testing.F) {
-	for _, name := range []string{"torch/events.out.tfevents.1", "keras/train/events.out.tfevents.1"} {
-		data, err := os.ReadFile(filepath.Join("testdata", "tensorboard", name))
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(data)
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		b := NewTensorBoard()
-		b.Write("logs/validation/a", data)
-		reports := b.Take(true)
-		for i, r := range reports {
-			if r.Epoch != uint32(i+1) || r.Accuracy != nil && !(*r.Accuracy >= 0 && *r.Accuracy <= 1) {
-				t.Fatalf("report %d = %+v, want consecutive epochs and accuracies of 0 to 1", i, r)
-			}
-		}
-		if n := len(b.files["logs/validation/a"].partial); n > maxRecordBytes+16 {
-			t.Fatalf("%d bytes are kept, want at most %d", n, maxRecordBytes+16)
-		}
-	})
 }
 
 // No table crashes the reader.

@@ -65,12 +65,6 @@ func (m *fileMetrics) add(b *block, f *field, text []byte) (isHeldOut bool) {
 	return isResult(f) && n.scope >= scopeTest
 }
 
-// addNamed adds a value with a label.
-func (m *fileMetrics) addNamed(b *block, n name, label string, v float64) (isHeldOut bool) {
-	n.start, n.end = 0, len(label)
-	return m.add(b, &field{name: n, value: v}, []byte(label))
-}
-
 // report completes the report of an epoch.
 func (m *fileMetrics) report(e EpochReport, b *block) EpochReport {
 	m.noteUnnamed(b)
@@ -100,7 +94,9 @@ func NewValues() *Values { return &Values{newFileMetrics()} }
 func (v *Values) Report(e EpochReport, values map[string]float64) EpochReport {
 	b := newBlock()
 	for _, label := range slices.Sorted(maps.Keys(values)) {
-		v.metrics.addNamed(b, nameOf([]byte(label), nil), label, values[label])
+		n := nameOf([]byte(label), nil)
+		n.start, n.end = 0, len(label)
+		v.metrics.add(b, &field{name: n, value: values[label]}, []byte(label))
 	}
 	seconds := e.Seconds
 	e = v.metrics.report(e, b)

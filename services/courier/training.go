@@ -10,7 +10,7 @@ import (
 // outputFormatFlags describe the output of a training command.
 type outputFormatFlags struct {
 	EpochPattern string `group:"training" help:"Regular expression that matches an epoch in a line of output, with the group epoch, and optionally seconds, loss, accuracy, batch_size and cpus." env:"COURIER_EPOCH_PATTERN"`
-	MetricsFile  string `group:"training" help:"File, directory or pattern of files in which the logger of the command writes its epochs: CSV with a column epoch, JSON lines, or TensorBoard. The output is not read then. In courier tune, with {dir} or {trial}." env:"COURIER_METRICS_FILE"`
+	MetricsFile  string `group:"training" help:"File, directory or pattern of files in which the logger of the command writes its epochs: CSV with a column epoch, or JSON lines. The output is not read then. In courier tune, with {dir} or {trial}." env:"COURIER_METRICS_FILE"`
 }
 
 // job returns the options of the jobs of a study or a tuning: they run on this node, as the user of
