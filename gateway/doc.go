@@ -9,11 +9,9 @@
 //	go g.Run(ctx)
 //	http.Serve(listener, g.Handler())
 //
-// A client of /api/v1/events gets the events of one stream in the order of the stream; the order
-// between streams is undefined. The id of an event contains its position in every stream. A client
-// that sends it continues after that event, at any gateway, within the retention of the log and the
-// bounds of events.go. A client that reads too slowly loses events and receives their number; a
-// client that does not read is disconnected.
+// A client of /api/v1/events gets the new events of one stream in the order of the stream; the order
+// between streams is undefined. A client that reads too slowly is disconnected. When a client connects
+// again, it reads the current state by REST; a program that needs every event follows the log at NATS.
 //
 // A request that no service answers within two seconds fails with unavailable. Submissions and
 // cancellations have a longer timeout than the advisor (schemas.SubmitTimeout), promotions one

@@ -5,27 +5,17 @@ import "courier/schemas"
 // feed is a stream that the gateway follows for its live clients.
 type feed struct {
 	stream string
-	name   string // name of the stream in event IDs
 	kind   string // of its events, as returned by kindOf
 
 	fromStart      bool // the gateway reads the older records at its start
 	lastPerSubject bool // of these only the last of each subject
-	batched        bool // a message may contain several events
 }
 
-// feeds lists the feeds, in the order of the positions in a cursor.
 var feeds = []feed{
-	{
-		stream:         schemas.StreamNode,
-		name:           "node",
-		kind:           kindSample,
-		fromStart:      true,
-		lastPerSubject: true,
-		batched:        true,
-	},
-	{stream: schemas.StreamJob, name: "job", kind: kindJob},
-	{stream: schemas.StreamAdvice, name: "advice", kind: kindAdvice},
-	{stream: schemas.StreamRegressor, name: "regressor", kind: kindRegressor, fromStart: true},
+	{stream: schemas.StreamNode, kind: kindSample, fromStart: true, lastPerSubject: true},
+	{stream: schemas.StreamJob, kind: kindJob},
+	{stream: schemas.StreamAdvice, kind: kindAdvice},
+	{stream: schemas.StreamRegressor, kind: kindRegressor, fromStart: true},
 }
 
 // Kinds of live events.

@@ -50,38 +50,11 @@ func (f *eventFilter) wants(kind, subject string) bool {
 	}
 	_, rest, _ := strings.Cut(subject, ".")
 	name, _, _ := strings.Cut(rest, ".")
-	return f.namesOf(kind)[name]
-}
-
-// namesOf returns the names by which events of a kind are filtered.
-func (f *eventFilter) namesOf(kind string) map[string]bool {
 	switch kind {
 	case kindJob, kindAdvice:
-		return f.jobs
+		return f.jobs[name]
 	case kindSample:
-		return f.nodes
+		return f.nodes[name]
 	}
-	return nil
-}
-
-// wantsAny reports whether events of a feed can match.
-func (f *eventFilter) wantsAny(d *feed) bool {
-	allNames := f.jobs == nil && f.nodes == nil
-	isWanted := f.kinds == nil || f.kinds[d.kind] || f.kinds[onlyRisks] && d.kind == kindJob
-	return isWanted && (allNames || len(f.namesOf(d.kind)) > 0)
-}
-
-// subjects returns a filter with which NATS delivers only a part of a feed, or nil.
-func (f *eventFilter) subjects(d *feed) []string {
-	names := f.namesOf(d.kind)
-	if len(names) != 1 {
-		return nil
-	}
-	for name := range names {
-		if d.kind == kindSample {
-			return []string{schemas.NodeSubject(name, "*")}
-		}
-		return []string{schemas.JobSubject(name, "*")}
-	}
-	return nil
+	return false
 }

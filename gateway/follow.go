@@ -22,8 +22,8 @@ import (
 func (g *Gateway) Run(ctx context.Context) error {
 	defer g.hub.close()
 	group, ctx := errgroup.WithContext(ctx)
-	for i := range feeds {
-		group.Go(func() error { return g.follow(ctx, i) })
+	for _, f := range feeds {
+		group.Go(func() error { return g.follow(ctx, f) })
 	}
 	if g.notifier != nil {
 		group.Go(func() error { return g.notifier.run(ctx) })
@@ -31,39 +31,23 @@ func (g *Gateway) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// boundsPause is the pause between attempts to get the end of a stream.
-const boundsPause = 200 * time.Millisecond
-
 // follow passes the records of a feed to apply and, after the older records, to the live clients.
 // It returns nil when ctx ends.
-func (g *Gateway) follow(ctx context.Context, i int) error {
-	f := &feeds[i]
-	head, err := g.lastPosition(ctx, f.stream)
-	if err != nil {
-		return nil // ctx has ended
+func (g *Gateway) follow(ctx context.Context, f feed) error {
+	isLive := !f.fromStart
+	o := bus.FollowOptions{
+		Stream:         f.stream,
+		LastPerSubject: f.lastPerSubject,
+		New:            !f.fromStart,
+		CaughtUp: func() {
+			isLive = true
+			g.hub.start()
+		},
 	}
-	o := bus.FollowOptions{Stream: f.stream, LastPerSubject: f.lastPerSubject}
-	live := !f.fromStart
-	at := position{} // position of the last record
-	begin := func() {
-		live = true
-		if at.compare(head) > 0 { // stored since the call of lastPosition
-			head = at
-		}
-		g.hub.start(i, endOf(head.sequence))
-	}
-	if live {
-		o.From = head.resumeSequence()
-		begin()
-	} else {
-		o.CaughtUp = begin
-	}
-
 	return g.bus.Follow(ctx, o, func(r bus.Record) error {
-		at = at.next(r.Sequence, f.batched)
 		g.apply(r)
-		if live {
-			g.announce(i, at, r)
+		if isLive {
+			g.announce(r)
 		}
 		return nil
 	})
@@ -93,37 +77,17 @@ func (g *Gateway) applySample(s *schemas.Sample, storedAt time.Time) {
 }
 
 // announce sends a record to every live client whose filter it matches.
-func (g *Gateway) announce(feed int, at position, r bus.Record) {
-	kind := kindOf(r.Event)
-	if kind != "" {
-		g.metrics.events.WithLabelValues(kind).Inc()
-	}
+func (g *Gateway) announce(r bus.Record) {
 	if g.notifier != nil {
 		g.notifier.take(r.Event)
 	}
-	if err := g.hub.send(feed, at, kind, r); err != nil {
+	kind := kindOf(r.Event)
+	if kind == "" {
+		return
+	}
+	g.metrics.events.WithLabelValues(kind).Inc()
+	if err := g.hub.send(kind, r); err != nil {
 		g.log.Warn("skipped a live event that cannot be encoded", "subject", r.Subject, "error",
 			err)
-	}
-}
-
-// lastPosition returns the end of a stream. It retries until NATS answers and returns only the
-// error of ctx.
-func (g *Gateway) lastPosition(ctx context.Context, stream string) (position, error) {
-	tick := time.NewTicker(boundsPause)
-	defer tick.Stop()
-	for {
-		attempt, cancel := context.WithTimeout(ctx, requestTimeout)
-		_, last, err := g.bus.Bounds(attempt, stream)
-		cancel()
-		if err == nil {
-			return endOf(last), nil
-		}
-		g.log.Debug("stream end not known yet, retrying", "stream", stream, "error", err)
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return position{}, ctx.Err()
-		}
 	}
 }

@@ -55,9 +55,6 @@ const requestTimeout = 2 * time.Second
 // that is still being recorded.
 const submitTimeout = schemas.SubmitTimeout + requestTimeout
 
-// maxResuming is the maximum number of clients that resume at a time.
-const maxResuming = 8
-
 // Gateway serves Courier over HTTP.
 type Gateway struct {
 	bus     *bus.Bus
@@ -71,9 +68,8 @@ type Gateway struct {
 	hosts   hostNames
 	assets  map[string]asset
 
-	notifier  *notifier     // nil: no webhook
-	nodesFull sync.Once     // logs the first eviction of a node
-	resuming  chan struct{} // semaphore of the clients that resume
+	notifier  *notifier // nil: no webhook
+	nodesFull sync.Once // logs the first eviction of a node
 }
 
 // New returns a Gateway that uses the bus. It starts nothing. It returns an error if an allowed
@@ -107,7 +103,6 @@ func New(b *bus.Bus, o Options, log *slog.Logger, reg prometheus.Registerer) (*G
 	}
 	g.history.Store(&regressorHistory{})
 	g.hub = newHub(m, len(feeds))
-	g.resuming = make(chan struct{}, maxResuming)
 	if o.Notify != "" {
 		g.notifier = newNotifier(o.Outward, g.statusOf, log, m.notifications)
 	}

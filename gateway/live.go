@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
@@ -12,8 +11,7 @@ import (
 
 // Bounds of the live clients. The queues of all clients share the text of an event.
 const (
-	maxQueueEvents   = 1024
-	maxQueueBytes    = 4 << 20
+	maxQueueEvents   = 256
 	maxClients       = 512
 	maxClientsPerKey = 64 // of one user or address
 )
@@ -27,35 +25,7 @@ type LiveEvent struct {
 	Event    schemas.Event `json:"event"`     // published event
 }
 
-// Missed is the data of the server-sent event "missed": the client did not receive these events and
-// continues after them.
-type Missed struct {
-	Reason string            `json:"reason"` // slow, old, reset or unavailable
-	Events map[string]uint64 `json:"events"` // number per stream, in lower case
-}
-
-// Reasons of Missed.
-const (
-	// missedSlow: the client read too slowly. Only events that match its filter count.
-	missedSlow = "slow"
-	// missedOld: more than maxResumed messages, or messages that the stream has dropped. Messages
-	// count regardless of the filter.
-	missedOld = "old"
-	// missedReset: the stream was recreated. The number is unknown.
-	missedReset = "reset"
-	// missedUnavailable: NATS did not deliver the messages. The number is an upper limit.
-	missedUnavailable = "unavailable"
-)
-
-// queuedEvent is an encoded event in the queues of clients.
-type queuedEvent struct {
-	feed int      // index of its feed
-	at   position // position in its stream
-	done cursor   // positions in all streams after the event
-	text []byte   // event and data lines
-}
-
-// render encodes a record as a server-sent event without its id. The encoded JSON has no line
+// render encodes a record as a server-sent event. The encoded JSON has no line
 // breaks, so that it fits into one data line.
 func render(kind string, r bus.Record) ([]byte, error) {
 	e := LiveEvent{Subject: r.Subject, Sequence: r.Sequence, StoredAt: r.StoredAt, Event: r.Event}
@@ -66,30 +36,25 @@ func render(kind string, r bus.Record) ([]byte, error) {
 	return []byte("event: " + kind + "\ndata: " + string(data) + "\n\n"), nil
 }
 
-// hub distributes events to the clients. It never waits for a client: events that do not fit into a
-// client's queue are counted, and the client receives their number.
+// hub distributes events to the clients. It never waits for a client: one whose queue is full is
+// removed, and reads the current state when it connects again.
 type hub struct {
 	metrics *metrics
-	started chan struct{} // closed when the head of every feed is known
+	started chan struct{} // closed when every feed is followed
 
 	mu      sync.Mutex
 	clients map[*client]struct{}
-	heads   cursor // heads of the feeds
-	waiting int    // number of feeds whose head is unknown
+	waiting int // number of feeds that are not followed yet
 	closed  bool
 }
 
-// client is a live connection. The hub's lock guards the fields after filter.
+// client is a live connection.
 type client struct {
 	ctx    context.Context // ends when the client is removed
 	cancel context.CancelFunc
-	wake   chan struct{} // has a value if the queue may not be empty
 	key    string
 	filter *eventFilter
-
-	queue []queuedEvent
-	bytes int
-	lost  []uint64 // number of events of each feed that did not fit; nil: none
+	queue  chan []byte // rendered events
 }
 
 // Errors of hub.join.
@@ -104,31 +69,29 @@ func newHub(m *metrics, feeds int) *hub {
 		metrics: m,
 		started: make(chan struct{}),
 		clients: map[*client]struct{}{},
-		heads:   make(cursor, feeds),
 		waiting: feeds,
 	}
 }
 
-// start sets the head of a feed. All later events are sent to the clients.
-func (h *hub) start(feed int, head position) {
+// start reports that all later events of another feed are sent to the clients.
+func (h *hub) start() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.heads[feed] = head
 	if h.waiting--; h.waiting == 0 {
 		close(h.started)
 	}
 }
 
-// join returns a new client and the heads. The client receives every later event that matches its
-// filter. The error is errTooMany, errTooManyOfKey or errStopping.
-func (h *hub) join(ctx context.Context, key string, filter *eventFilter) (*client, cursor, error) {
+// join returns a new client. It receives every later event that matches its filter. The error is
+// errTooMany, errTooManyOfKey or errStopping.
+func (h *hub) join(ctx context.Context, key string, filter *eventFilter) (*client, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
-		return nil, nil, errStopping
+		return nil, errStopping
 	}
 	if len(h.clients) >= maxClients {
-		return nil, nil, errTooMany
+		return nil, errTooMany
 	}
 	sameKey := 0
 	for c := range h.clients {
@@ -137,14 +100,14 @@ func (h *hub) join(ctx context.Context, key string, filter *eventFilter) (*clien
 		}
 	}
 	if sameKey >= maxClientsPerKey {
-		return nil, nil, errTooManyOfKey
+		return nil, errTooManyOfKey
 	}
 
-	c := &client{key: key, filter: filter, wake: make(chan struct{}, 1)}
+	c := &client{key: key, filter: filter, queue: make(chan []byte, maxQueueEvents)}
 	c.ctx, c.cancel = context.WithCancel(ctx)
 	h.clients[c] = struct{}{}
 	h.metrics.clients.Set(float64(len(h.clients)))
-	return c, slices.Clone(h.heads), nil
+	return c, nil
 }
 
 func (h *hub) leave(c *client) {
@@ -164,69 +127,29 @@ func (h *hub) remove(c *client) {
 	h.metrics.clients.Set(float64(len(h.clients)))
 }
 
-// send queues an event for the matching clients and moves the head of its feed. It never blocks. An
-// event without a kind only moves the head.
-func (h *hub) send(feed int, at position, kind string, r bus.Record) error {
+// send queues an event for the matching clients. It never blocks.
+func (h *hub) send(kind string, r bus.Record) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.heads[feed] = at
-	if kind == "" {
-		return nil
-	}
-
-	var event queuedEvent // encoded for the first matching client
+	var text []byte // encoded for the first matching client
 	for c := range h.clients {
 		if !c.filter.wants(kind, r.Subject) {
 			continue
 		}
-		if event.text == nil {
-			text, err := render(kind, r)
-			if err != nil {
+		if text == nil {
+			var err error
+			if text, err = render(kind, r); err != nil {
 				return err
 			}
-			event = queuedEvent{feed: feed, at: at, done: slices.Clone(h.heads), text: text}
 		}
-		c.push(event, len(h.heads))
-		if c.lost != nil {
-			h.metrics.missed.WithLabelValues(missedSlow).Inc()
+		select {
+		case c.queue <- text:
+		default:
+			h.metrics.slow.Inc()
+			h.remove(c)
 		}
 	}
 	return nil
-}
-
-// push queues an event, or counts it as lost. After one lost event all are lost until the queue is
-// emptied, so that the lost events follow the queued ones. The caller holds the hub's lock.
-func (c *client) push(event queuedEvent, feeds int) {
-	tooLarge := c.bytes+len(event.text) > maxQueueBytes && len(c.queue) > 0
-	full := len(c.queue) >= maxQueueEvents || tooLarge
-	if full && c.lost == nil {
-		c.lost = make([]uint64, feeds)
-	}
-	if c.lost != nil {
-		c.lost[event.feed]++
-	} else {
-		c.queue, c.bytes = append(c.queue, event), c.bytes+len(event.text)
-	}
-
-	select {
-	case c.wake <- struct{}{}:
-	default:
-	}
-}
-
-type batch struct {
-	events []queuedEvent
-	lost   []uint64 // number of lost events after these, by feed; nil: none
-	heads  cursor   // position after the batch
-}
-
-// drain returns the content of the client's queue and empties it.
-func (h *hub) drain(c *client) batch {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	b := batch{events: c.queue, lost: c.lost, heads: slices.Clone(h.heads)}
-	c.queue, c.bytes, c.lost = nil, 0, nil
-	return b
 }
 
 // close removes every client. No client can join afterwards.

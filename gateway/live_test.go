@@ -3,11 +3,9 @@ package gateway_test
 import (
 	"bufio"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strings"
@@ -19,35 +17,27 @@ import (
 	"courier/schemas"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 )
 
 // eventClient reads server-sent events.
 type eventClient struct {
 	t    *testing.T
 	scan *bufio.Scanner
-	id   string // of the last event or of a later comment
-	stop func() // ends the connection
 }
 
 // listen connects to receive new events.
 func listen(t *testing.T, h *testGateway) *eventClient {
 	t.Helper()
-	return h.listen(t, "", "")
+	return h.listen(t, "")
 }
 
-// listen connects with a query, to receive the events after the one with the id.
-func (h *testGateway) listen(t *testing.T, query, id string) *eventClient {
+// listen connects with a query.
+func (h *testGateway) listen(t *testing.T, query string) *eventClient {
 	t.Helper()
 	ctx, cancel := context.WithCancel(within(t))
 	r, err := http.NewRequestWithContext(ctx, "GET", h.url+"/api/v1/events"+query, nil)
 	if err != nil {
 		t.Fatal(err)
-	}
-	if id != "" {
-		r.Header.Set("Last-Event-ID", id)
 	}
 	var resp *http.Response
 	eventually(t, func() error { // a new gateway may not follow the log yet
@@ -71,19 +61,15 @@ func (h *testGateway) listen(t *testing.T, query, id string) *eventClient {
 	}
 	scan := bufio.NewScanner(resp.Body)
 	scan.Buffer(nil, 2*schemas.MaxMessageBytes)
-	return &eventClient{t: t, scan: scan, stop: cancel}
+	return &eventClient{t: t, scan: scan}
 }
 
-// next returns the lines before the next empty line, without the id; ok is false at the end.
+// next returns the lines before the next empty line; ok is false at the end.
 func (l *eventClient) next() (lines []string, ok bool) {
 	for l.scan.Scan() {
 		text := l.scan.Text()
 		if text == "" {
 			return lines, true
-		}
-		if id, is := strings.CutPrefix(text, "id: "); is {
-			l.id = id
-			continue
 		}
 		lines = append(lines, text)
 	}
@@ -207,121 +193,6 @@ func TestEvents_EndWhenTheGatewayStops(t *testing.T) {
 		schemas.CodeUnavailable, "")
 }
 
-// A client that does not read loses events, receives their number, and continues. Other clients are
-// not affected.
-func TestEvents_ReportMissedEventsToASlowClient(t *testing.T) {
-	b := bustest.New(t)
-	h := open(t, b, gateway.Options{WriteTimeout: patience}) // the slow client finally reads
-	slow, quick := listen(t, h), listen(t, h)
-	read := make(chan string, 8)
-	go func() { // the quick client reads all events
-		defer close(read)
-		for {
-			lines, ok := quick.next()
-			if !ok {
-				return
-			}
-			if len(lines) > 0 && strings.HasPrefix(lines[0], "event: ") {
-				read <- lines[0]
-			}
-		}
-	}()
-	arrives := func(want string) { // streams have no common order: the test waits for each event
-		t.Helper()
-		if got := <-read; got != "event: "+want {
-			t.Fatalf("the quick client reads %q, want %s", got, want)
-		}
-	}
-
-	// Large events that cannot be compressed soon fill the socket buffers and then the queue of the slow
-	// client.
-	large, noise := example[schemas.Advice](t, "advice"), make([]byte, 48<<10)
-	_, _ = rand.NewChaCha8([32]byte{}).Read(noise) // it never fails
-	large.Message = base64.StdEncoding.EncodeToString(noise)
-	missing := func() bool {
-		metrics := h.do(t, "GET", "/metrics", "").body
-		_, count, _ := strings.Cut(metrics, "\ncourier_gateway_missed_events_total{reason=\"slow\"} ")
-		return !strings.HasPrefix(count, "0")
-	}
-	published := uint64(0)
-	for !missing() {
-		if published++; published > 5000 {
-			t.Fatal("5000 events of 64 KiB did not fill the queue of the slow client")
-		}
-		large.EventID = schemas.AdviceID(large.JobID, published)
-		h.publish(t, large)
-		arrives("advice")
-	}
-	h.publish(t, sample(t, "node-a", 1))
-	arrives("sample")
-
-	got, missed, lastID := uint64(0), map[string]any{}, ""
-	for len(missed) == 0 {
-		kind, data := slow.event()
-		switch kind {
-		case "advice":
-			got, lastID = got+1, slow.id
-		case "missed":
-			if data["reason"] != "slow" {
-				t.Errorf("missed = %v, want the reason slow", data)
-			}
-			missed, _ = data["events"].(map[string]any)
-		}
-	}
-	lost, _ := missed["advice"].(float64)
-	if lost == 0 || got+uint64(lost) != published || missed["node"] != 1.0 {
-		t.Errorf("the slow client read %d of %d events and missed %v, want all advice counted",
-			got, published, missed)
-	}
-
-	large.EventID = schemas.AdviceID(large.JobID, published+1) // the client continues
-	sequence := h.publish(t, large)
-	arrives("advice")
-	if kind, data := slow.event(); kind != "advice" || data["sequence"] != float64(sequence) {
-		t.Errorf("after the missed events: %s %v, want advice %d", kind, data["sequence"], sequence)
-	}
-	again := h.listen(t, "?type=advice", lastID) // a new connection reads the missed events
-	for range uint64(lost) + 1 {
-		if kind, data := again.event(); kind != "advice" {
-			t.Fatalf("event after the reconnect = %s %v, want advice", kind, data)
-		}
-	}
-}
-
-// After any event, the next connection continues with the following event, also at another gateway.
-func TestEvents_ContinueAfterAnyEvent(t *testing.T) {
-	b := bustest.New(t)
-	h, other := open(t, b, gateway.Options{}), open(t, b, gateway.Options{})
-	l := listen(t, h)
-	h.publish(t, epoch(t, "a", 1))
-	h.publish(t, sample(t, "node-a", 1))
-	batch := []*schemas.Sample{
-		sample(t, "node-a", 2), sample(t, "node-a", 3), sample(t, "node-a", 4),
-	}
-	if _, err := b.PublishSamples(within(t), batch); err != nil {
-		t.Fatal(err)
-	}
-	h.publish(t, epoch(t, "a", 2))
-	h.publish(t, example[schemas.Drift](t, "drift"))
-	h.publish(t, epoch(t, "b", 1))
-
-	events, ids := l.events(8)
-	for i, id := range ids {
-		for name, g := range map[string]*testGateway{"the same gateway": h, "another": other} {
-			after := g.listen(t, "", id)
-			got, _ := after.events(len(events) - i - 1)
-			want := slices.Sorted(slices.Values(events[i+1:]))
-			slices.Sort(got) // the order between streams is undefined
-			if d := cmp.Diff(want, got, cmpopts.EquateEmpty()); d != "" {
-				t.Errorf("after %s at %s (-want +got):\n%s", id, name, d)
-			}
-			after.stop()
-		}
-	}
-}
-
-// Filters apply to new events and to events after a reconnect. The ID also advances past filtered
-// events.
 func TestEvents_AreFiltered(t *testing.T) {
 	b := bustest.New(t)
 	h := open(t, b, gateway.Options{})
@@ -340,7 +211,6 @@ func TestEvents_AreFiltered(t *testing.T) {
 		risk.JobID, risk.EventID = "b", schemas.RiskID("b", uint64(n))
 		h.publish(t, risk)
 	}
-	const begin = "node=0,job=0,advice=0,regressor=0"
 	type stream struct {
 		query string
 		want  []string // subjects, sorted
@@ -366,35 +236,24 @@ func TestEvents_AreFiltered(t *testing.T) {
 		{query: "?node=node-b&job=b", want: []string{"job.b.epoch", "job.b.risk", "node.node-b.sample"}},
 	}
 	for _, s := range streams {
-		s.l = h.listen(t, s.query, "")
+		s.l = h.listen(t, s.query)
 	}
-	check := func(when string, s *stream, l *eventClient, times int) {
-		t.Helper()
+	const times = 2
+	for n := range times {
+		publish(n + 1)
+	}
+	for _, s := range streams {
 		var got []string
 		for range times * len(s.want) {
-			_, data := l.event()
+			_, data := s.l.event()
 			subject, _ := data["subject"].(string)
 			got = append(got, subject)
 		}
 		slices.Sort(got)
 		want := slices.Sorted(slices.Values(slices.Repeat(s.want, times)))
 		if d := cmp.Diff(want, got); d != "" {
-			t.Errorf("%s, query %q (-want +got):\n%s", when, s.query, d)
+			t.Errorf("query %q (-want +got):\n%s", s.query, d)
 		}
-	}
-	publish(1)
-	publish(2)
-	for _, s := range streams {
-		check("live", s, s.l, 2)
-	}
-	for _, s := range streams {
-		l := h.listen(t, s.query, begin)
-		check("from the beginning", s, l, 2)
-		l.stop()
-	}
-	publish(3)
-	for _, s := range streams {
-		check("live again", s, s.l, 1)
 	}
 
 	for _, c := range []struct{ query, field string }{
@@ -405,72 +264,4 @@ func TestEvents_AreFiltered(t *testing.T) {
 		checkError(t, c.query, h.do(t, "GET", "/api/v1/events"+c.query, ""), 400, schemas.CodeInvalid,
 			c.field)
 	}
-	a := h.send(t, "GET", "/api/v1/events", http.Header{"Last-Event-Id": {"yesterday"}}, nil)
-	checkError(t, "a wrong id", a, 400, schemas.CodeInvalid, "Last-Event-ID")
-}
-
-// A client that reconnects late receives the number of events that the log has dropped.
-func TestEvents_ReportDroppedEvents(t *testing.T) {
-	s := bustest.NewServer(t)
-	b := s.Connect(t)
-	h := open(t, b, gateway.Options{})
-	before := listen(t, h)
-	for n := range uint32(5) {
-		h.publish(t, epoch(t, "a", n+1))
-	}
-	before.events(5) // the gateway has received all
-	nc, err := nats.Connect(s.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	stream, err := js.Stream(within(t), schemas.StreamJob)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := stream.Purge(within(t), jetstream.WithPurgeSequence(4)); err != nil { // keeps 4 and 5
-		t.Fatal(err)
-	}
-	l := h.listen(t, "", "job=1")
-	kind, missed := l.event()
-	if d := cmp.Diff(map[string]any{
-		"reason": "old",
-		"events": map[string]any{"job": 2.0},
-	}, missed); kind != "missed" || d != "" {
-		t.Errorf("%s (-want +got):\n%s", kind, d)
-	}
-	for want := 4.0; want <= 5; want++ {
-		if kind, data := l.event(); kind != "job" || data["sequence"] != want {
-			t.Errorf("then %s %v, want job %v", kind, data["sequence"], want)
-		}
-	}
-
-	l = h.listen(t, "", "job=900,node=0") // an ID of a lost log
-	if kind, missed := l.event(); kind != "missed" || missed["reason"] != "reset" {
-		t.Errorf("after a reset: %s %v, want missed", kind, missed)
-	}
-	h.publish(t, epoch(t, "a", 6))
-	if kind, data := l.event(); kind != "job" || data["sequence"] != 6.0 {
-		t.Errorf("then %s %v, want job 6", kind, data["sequence"])
-	}
-}
-
-// events returns the event IDs and the server-sent ids of the next n events.
-func (l *eventClient) events(n int) (all, ids []string) {
-	l.t.Helper()
-	for range n {
-		_, data := l.event()
-		all, ids = append(all, eventID(data)), append(ids, l.id)
-	}
-	return all, ids
-}
-
-func eventID(data map[string]any) string {
-	event, _ := data["event"].(map[string]any)
-	id, _ := event["event_id"].(string)
-	return id
 }

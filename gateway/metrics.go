@@ -11,7 +11,6 @@ type metrics struct {
 	events   *prometheus.CounterVec   // by kind
 	clients  prometheus.Gauge
 	slow     prometheus.Counter
-	missed   *prometheus.CounterVec // by reason
 
 	nodes        prometheus.Gauge
 	nodesEvicted prometheus.Counter
@@ -38,20 +37,15 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		events:  counter("courier_gateway_events_total", "Events sent to live clients, by kind.", "kind"),
 		clients: gauge("courier_gateway_live_clients", "Connected live clients."),
 		slow: counter("courier_gateway_slow_clients_total",
-			"Live clients disconnected because of a write timeout.").WithLabelValues(),
-		missed: counter("courier_gateway_missed_events_total",
-			"Events reported to live clients as missed, by reason.", "reason"),
+			"Live clients disconnected because they read too slowly.").WithLabelValues(),
 		nodes: gauge("courier_gateway_nodes", "Nodes in memory."),
 		nodesEvicted: counter("courier_gateway_nodes_evicted_total",
 			"Nodes evicted from memory because their maximum number was reached.").WithLabelValues(),
 		notifications: counter("courier_gateway_notifications_total",
 			"Notifications by result: sent, failed or dropped because too many waited.", "result"),
 	}
-	for _, reason := range []string{missedSlow, missedOld, missedReset, missedUnavailable} {
-		m.missed.WithLabelValues(reason) // so that Prometheus sees the first increase
-	}
 	for _, result := range []string{notifySent, notifyFailed, notifyDropped} {
-		m.notifications.WithLabelValues(result)
+		m.notifications.WithLabelValues(result) // so that Prometheus sees the first increase
 	}
 	return m
 }

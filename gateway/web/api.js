@@ -11,9 +11,8 @@ export async function ask(path, body, method = body ? 'POST' : 'GET') {
 }
 
 // follow calls on.news after each live event of these kinds, or only after those of one job if it is
-// given, and after lost events. It calls on.open and on.lost for the connection. The browser
-// reconnects and resumes after the last event, except after a response that is not an event stream. A
-// page in the background is not connected, because browsers open only six connections to a server.
+// given. It calls on.open and on.lost for the connection. The browser reconnects, except after a
+// response that is not an event stream. A page in the background is not connected, because browsers open only six connections to a server.
 export function follow(kinds, job, on) {
   let source;
   const connect = () => {
@@ -24,7 +23,7 @@ export function follow(kinds, job, on) {
       on.lost();
       if (source.readyState === EventSource.CLOSED) setTimeout(connect, 3000);
     };
-    for (const name of ['job', 'advice', 'regressor', 'missed']) source.addEventListener(name, on.news);
+    for (const name of ['job', 'advice', 'regressor']) source.addEventListener(name, on.news);
   };
   document.addEventListener('visibilitychange', () => (document.hidden ? source?.close() : connect()));
   connect();
