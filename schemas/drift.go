@@ -45,25 +45,8 @@ type Drift struct {
 	BeforeRatio float64 `json:"before_ratio" ch:"before_ratio"`
 	// Number of jobs in scope that ended since then.
 	Jobs uint32 `json:"jobs" ch:"jobs"`
-	// Ratio of all other jobs; absent if none ended.
-	RestRatio *float64 `json:"rest_ratio,omitempty" ch:"rest_ratio"`
-	// Number of other jobs that ended since then.
-	RestJobs uint32 `json:"rest_jobs" ch:"rest_jobs"`
-
-	// Share of the squared log residuals since then that the drift alone explains, 0 to 1.
-	ExplainedRatio float64 `json:"explained_ratio" ch:"explained_ratio"`
 	// Evidence for the drift: sum of the residuals in scope, in standard deviations.
 	Statistic float64 `json:"statistic" ch:"statistic"`
-	// Threshold that the evidence exceeds.
-	Threshold float64 `json:"threshold" ch:"threshold"`
-	// Standard deviation of the regressor's log residuals.
-	Deviation float64 `json:"deviation" ch:"deviation"`
-	// Number of compared jobs.
-	WindowJobs uint32 `json:"window_jobs" ch:"window_jobs"`
-	// Start of the first of them.
-	WindowSinceAt time.Time `json:"window_since_at" ch:"window_since_at"`
-	// Other changes at that time: nodes that joined or left, core counts, new models.
-	KnownChanges []string `json:"known_changes,omitempty" ch:"known_changes"`
 	// Description of the drift.
 	Message string `json:"message" ch:"message"`
 
@@ -93,7 +76,7 @@ func (e *Drift) Subject() string { return RegressorSubject(e.Target, EventDrift)
 // Validate implements Event.
 func (e *Drift) Validate() error {
 	for _, v := range []ratioField{
-		{"ratio", &e.Ratio}, {"before_ratio", &e.BeforeRatio}, {"rest_ratio", e.RestRatio},
+		{"ratio", &e.Ratio}, {"before_ratio", &e.BeforeRatio},
 		{"ratio_low", e.RatioLow}, {"ratio_high", e.RatioHigh},
 	} {
 		if !finite(v.value) || v.value != nil && *v.value <= 0 {
@@ -111,6 +94,5 @@ func (e *Drift) Validate() error {
 		validateText("dataset", e.Dataset),
 		validateText("node_type", e.NodeType),
 		OneOf("state", e.State, DriftActive, DriftReplaced, DriftWithdrawn),
-		validateRatios(ratioField{"explained_ratio", &e.ExplainedRatio}),
 	)
 }

@@ -310,7 +310,7 @@ func TestViews_HaveTheDataset(t *testing.T) {
 		Stamp: s.stamp(schemas.DriftID("epoch_time", 7, "scope")), Target: "epoch_time", CauseSequence: 7,
 		ModelDigest: "abc", State: schemas.DriftActive,
 		Scope: schemas.DriftModel, Model: "digits-mlp", Dataset: "digits",
-		SinceAt: at, WindowSinceAt: at, Ratio: 1.25, BeforeRatio: 1,
+		SinceAt: at, Ratio: 1.25, BeforeRatio: 1,
 	}
 	s.add(drift)
 	write(t, newStore(t, nil, d), batch(schemas.StreamJob, 1, jobs...))

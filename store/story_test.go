@@ -265,27 +265,19 @@ func (s *testLog) regressors() {
 	})
 	at := time.Unix(1_790_000_000, 0).UTC()
 	s.add(&schemas.Drift{
-		Stamp:          s.stamp(schemas.DriftID("epoch_time", 7, "scope")),
-		Target:         "epoch_time",
-		CauseSequence:  7,
-		ModelDigest:    "abc",
-		State:          schemas.DriftActive,
-		Scope:          schemas.DriftNodeType,
-		NodeType:       "x, 2 cores",
-		SinceAt:        at,
-		Ratio:          1.25,
-		BeforeRatio:    1,
-		Jobs:           4,
-		RestRatio:      pointer(1.0),
-		RestJobs:       6,
-		ExplainedRatio: 0.75,
-		Statistic:      17,
-		Threshold:      16.5,
-		Deviation:      0.0625,
-		WindowJobs:     40,
-		WindowSinceAt:  at,
-		KnownChanges:   []string{"node node-b joined"},
-		Message:        "jobs on nodes of type x, 2 cores take 1.25 times as long as predicted",
+		Stamp:         s.stamp(schemas.DriftID("epoch_time", 7, "scope")),
+		Target:        "epoch_time",
+		CauseSequence: 7,
+		ModelDigest:   "abc",
+		State:         schemas.DriftActive,
+		Scope:         schemas.DriftNodeType,
+		NodeType:      "x, 2 cores",
+		SinceAt:       at,
+		Ratio:         1.25,
+		BeforeRatio:   1,
+		Jobs:          4,
+		Statistic:     17,
+		Message:       "jobs on nodes of type x, 2 cores take 1.25 times as long as predicted",
 	})
 }
 
@@ -353,8 +345,8 @@ func (s *testLog) corrections() {
 		Stamp: s.stamp(schemas.DriftID("epoch_time", 2, "a")), Target: "epoch_time", CauseSequence: 9,
 		ModelDigest: "abc", Scope: schemas.DriftModel, Model: "resnet", NodeType: "V100", BatchSizeFrom: 512,
 		SinceAt: at, Ratio: 1.5, RatioLow: pointer(1.375), RatioHigh: pointer(1.625), BeforeRatio: 1, Jobs: 2,
-		Statistic: 9, Threshold: 6.5, WindowJobs: 4, WindowSinceAt: at,
-		State: schemas.DriftActive, Message: "jobs of model resnet with batch size 512 or more take 1.50 times as long",
+		Statistic: 9,
+		State:     schemas.DriftActive, Message: "jobs of model resnet with batch size 512 or more take 1.50 times as long",
 	}
 	s.add(&e)
 	over := e

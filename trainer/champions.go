@@ -81,7 +81,6 @@ func (t *Trainer) publishCorrections(ctx context.Context, target string) {
 	t.mu.Unlock()
 	for _, e := range changedCorrections(stateOf(champion.manifest), published, &version,
 		time.Now().UTC()) {
-		e.KnownChanges = t.nodeChanges.between(e.SinceAt, e.At)
 		if err := t.publish(ctx, e); err != nil {
 			if ctx.Err() == nil {
 				t.log.Warn("drift not published, will retry", "target", target, "error", err)

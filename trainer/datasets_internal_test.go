@@ -133,14 +133,3 @@ func TestPast_KeepsTheDatasetOfARun(t *testing.T) {
 		t.Errorf("%d configurations, want one per dataset", n)
 	}
 }
-
-// Runs of one model on two datasets are two notes.
-func TestChanges_NameTheDataset(t *testing.T) {
-	k := newChangeLog()
-	k.job(&schemas.Setting{Model: "m", Dataset: "cifar10"}, 0, time.Unix(100, 0))
-	k.job(&schemas.Setting{Model: "m", Dataset: "imagenet"}, 0, time.Unix(101, 0))
-	want := []string{"first job of model m@cifar10", "first job of model m@imagenet"}
-	if diff := cmp.Diff(want, k.between(time.Unix(100, 0), time.Unix(102, 0))); diff != "" {
-		t.Errorf("changes (-want +got):\n%s", diff)
-	}
-}

@@ -28,7 +28,7 @@
 //  4. learn.go: learn gets the examples (examples.go) and fits (fit*.go)
 //  5. promote.go: place stores the files (fit_file.go) and promotes them
 //  6. champions.go: loadChampions loads the champion, and publishCorrections publishes what changed
-//     (drift_events.go, with changes of the cluster from drift_changes.go)
+//     (drift_events.go)
 //
 // follow_registry.go replays the REGRESSOR stream into the registry (registry.go). state.go has the
 // types that all of these share.

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"time"
 
@@ -29,7 +28,7 @@ func changedCorrections(
 ) (events []*schemas.Drift) {
 	isServed := map[string]bool{}
 	for _, f := range s.Factors() {
-		e := correctionEvent(&f, s, v, now)
+		e := correctionEvent(&f, v, now)
 		key := correctionKey(e)
 		isServed[key] = true
 		if before := published[key]; before != nil {
@@ -52,34 +51,16 @@ func changedCorrections(
 
 // correctionEvent returns the event of an active factor.
 func correctionEvent(
-	f *evidence.Factor, s *evidence.State, v *schemas.RegressorVersion, now time.Time,
+	f *evidence.Factor, v *schemas.RegressorVersion, now time.Time,
 ) *schemas.Drift {
 	e := scopeOf(f)
 	e.Target, e.ModelDigest, e.CauseSequence = v.Target, v.ModelDigest, v.SinceSequence
 	e.EventID, e.At = schemas.DriftID(v.Target, v.Revision, correctionKey(e)), now
 	e.State, e.SinceAt = schemas.DriftActive, f.StartedAt
 	e.Ratio, e.RatioLow, e.RatioHigh, e.BeforeRatio = f.Ratio, &f.Low, &f.High, 1
-	e.Jobs, e.RestJobs, e.ExplainedRatio = uint32(f.Runs), uint32(f.RestRuns), f.Explained
-	if f.RestRuns > 0 {
-		e.RestRatio = &f.RestRatio
-	}
-	e.Statistic, e.Threshold = f.Evidence, f.Threshold
-	e.WindowJobs, e.WindowSinceAt, e.Deviation = windowOf(s)
+	e.Jobs, e.Statistic = uint32(f.Runs), f.Evidence
 	e.Message = describeFactor(f)
 	return e
-}
-
-// windowOf returns the number of runs that a state has compared, the begin of the first, and the
-// standard deviation that the predictor expected of them.
-func windowOf(s *evidence.State) (jobs uint32, since time.Time, deviation float64) {
-	all := s.Drift.Residuals
-	if len(all) == 0 {
-		return 0, since, 0
-	}
-	for i := range all {
-		deviation += all[i].Variance / float64(len(all))
-	}
-	return uint32(len(all)), all[0].StartedAt, math.Sqrt(deviation)
 }
 
 // endOfCorrection returns the event that ends a published correction.
@@ -156,12 +137,9 @@ func describeScope(e *schemas.Drift) string {
 
 // describeFactor describes the jobs that a factor corrects, its interval and its evidence.
 func describeFactor(f *evidence.Factor) string {
-	words := fmt.Sprintf("%s take %.2f times (%.2f to %.2f) as long as predicted since %s (%d jobs",
+	return fmt.Sprintf("%s take %.2f times (%.2f to %.2f) as long as predicted since %s (%d jobs); "+
+		"predictions are corrected",
 		describeScope(scopeOf(f)), f.Ratio, f.Low, f.High, formatTime(f.StartedAt), f.Runs)
-	if f.RestRuns > 0 {
-		words += fmt.Sprintf("; all others: %.2f times, %d jobs", f.RestRatio, f.RestRuns)
-	}
-	return words + "); predictions are corrected"
 }
 
 func formatTime(at time.Time) string { return at.UTC().Format(time.RFC3339) }

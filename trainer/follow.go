@@ -97,12 +97,6 @@ func (t *Trainer) coolDown() time.Duration {
 
 // reasonToFit counts an event of a run and returns the reason for a fit, if there is one.
 func (t *Trainer) reasonToFit(fw *follower, record *bus.Record) fitReason {
-	switch e := record.Event.(type) {
-	case *schemas.Started:
-		t.nodeChanges.job(&e.Setting, e.NodeCores, e.At)
-	case *schemas.Epoch:
-		t.nodeChanges.job(&e.Setting, e.NodeCores, e.At)
-	}
 	if c := fw.epochTime; c != nil && !record.StoredAt.After(c.manifest.Examples.Last) {
 		return reasonNone // the champion has learned from it
 	}

@@ -65,17 +65,3 @@ func (t *Trainer) repeatPromotions(ctx context.Context) error {
 	}
 	return nil
 }
-
-// followNodes records which nodes join, leave and change.
-func (t *Trainer) followNodes(ctx context.Context) error {
-	live := false
-	o := bus.FollowOptions{Stream: schemas.StreamNode, LastPerSubject: true, CaughtUp: func() {
-		live = true
-	}}
-	return t.bus.Follow(ctx, o, func(r bus.Record) error {
-		if e, ok := r.Event.(*schemas.Sample); ok {
-			t.nodeChanges.sample(e, live)
-		}
-		return nil
-	})
-}

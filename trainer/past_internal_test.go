@@ -279,21 +279,6 @@ func TestPast_BoundsRunsThatNeverEnd(t *testing.T) {
 	}
 }
 
-func TestRecent_DropsWhatIsNotUsed(t *testing.T) {
-	r := recent[int, string]{limit: 4}
-	for i := range 1000 {
-		r.put(i, "put")
-		r.get(0)
-	}
-	_, isUsed := r.get(0)
-	_, isLast := r.get(999)
-	_, isOld := r.get(990)
-	if n := len(r.all()); !isUsed || !isLast || isOld || n < 2 || n > 4 {
-		t.Errorf("%d entries, the used one %t, the last %t, an old one %t; want 2 to 4 without it",
-			n, isUsed, isLast, isOld)
-	}
-}
-
 // A run that is left out says so, with its reason, in the regressor that would have learned from it.
 func TestFit_NamesTheRunsThatAreLeftOut(t *testing.T) {
 	p, sequence := NewPast(), uint64(0)

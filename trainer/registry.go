@@ -16,7 +16,7 @@ const filesOfChampions = 8
 
 // Registry holds the state of every regressor, replayed from the REGRESSOR stream.
 type Registry struct {
-	seen    recent[string, struct{}] // IDs of the last events, to ignore duplicates
+	seen    []string // IDs of the last events, to ignore duplicates
 	targets map[string]*targetRegistry
 }
 
@@ -30,10 +30,7 @@ type targetRegistry struct {
 
 // NewRegistry returns an empty registry.
 func NewRegistry() *Registry {
-	return &Registry{
-		seen:    recent[string, struct{}]{limit: maxSeenEvents},
-		targets: map[string]*targetRegistry{},
-	}
+	return &Registry{targets: map[string]*targetRegistry{}}
 }
 
 const (
@@ -62,10 +59,10 @@ func (l *Registry) target(target string) *targetRegistry {
 
 // Apply applies the next event. It ignores events that are not about regressors.
 func (l *Registry) Apply(e schemas.Event) {
-	if _, seen := l.seen.get(e.ID()); seen {
+	if slices.Contains(l.seen, e.ID()) {
 		return
 	}
-	l.seen.put(e.ID(), struct{}{})
+	l.seen = append(l.seen[max(0, len(l.seen)+1-maxSeenEvents):], e.ID())
 	switch e := e.(type) {
 	case *schemas.Trained:
 		l.target(e.Target).trained(e)

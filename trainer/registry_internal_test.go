@@ -99,10 +99,10 @@ func TestRegistry_DropsOldFits(t *testing.T) {
 	}
 	r := l.target("epoch_time")
 	most := maxVersions
-	if len(r.versions) > most || len(r.pruned) > most || len(l.seen.all()) > maxSeenEvents ||
+	if len(r.versions) > most || len(r.pruned) > most || len(l.seen) > maxSeenEvents ||
 		len(r.champions) > maxChampions {
 		t.Errorf("%d versions, %d pruned, %d events and %d champions exceed the limits",
-			len(r.versions), len(r.pruned), len(l.seen.all()), len(r.champions))
+			len(r.versions), len(r.pruned), len(l.seen), len(r.champions))
 	}
 	for _, digest := range []string{"digest-99", "digest-98", "digest-97", "digest-4999"} {
 		if r.versions[digest] == nil {

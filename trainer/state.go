@@ -75,10 +75,9 @@ type Trainer struct {
 	fitRequests     chan fitRequest
 	commands        chan func(context.Context)                 // other work that only the work goroutine may do
 	champions       atomic.Pointer[map[string]*loadedChampion] // by target
-	nodeChanges     *changeLog
-	fitDuration     atomic.Int64               // of the last fit of all targets, in nanoseconds
-	newEpochs       atomic.Int64               // epochs since the last fit
-	pendingFit      atomic.Pointer[fitRequest] // waits for the cool-down
+	fitDuration     atomic.Int64                               // of the last fit of all targets, in nanoseconds
+	newEpochs       atomic.Int64                               // epochs since the last fit
+	pendingFit      atomic.Pointer[fitRequest]                 // waits for the cool-down
 	imports         importClock
 	exampleRequests chan exampleRequest         // to the goroutine that owns the past
 	fitSignal       chan struct{}               // holds a value after pendingFit was set

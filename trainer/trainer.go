@@ -37,7 +37,6 @@ func New(
 // Run blocks until ctx ends, which cancels a running fit. Of several trainers one holds the lease
 // and works; the others wait for it.
 //
-//	NODE stream ──► followNodes: nodes that join, leave or change
 //	REGRESSOR stream ──► followRegistry ──┐ champions
 //	JOB stream ──► follow: past ◄─────────┘
 //	                 │ fit request
@@ -54,7 +53,6 @@ func (t *Trainer) run(ctx context.Context) error {
 	t.fitRequests = make(chan fitRequest, 1)
 	t.commands = make(chan func(context.Context), 8)
 	t.exampleRequests = make(chan exampleRequest)
-	t.nodeChanges = newChangeLog()
 	t.registry = NewRegistry()
 	t.champions.Store(&map[string]*loadedChampion{})
 	t.newEpochs.Store(0)
@@ -67,7 +65,6 @@ func (t *Trainer) run(ctx context.Context) error {
 	replayed := make(chan struct{}) // the registry is up to date
 	parts, ctx := errgroup.WithContext(ctx)
 	parts.Go(func() error { return t.followRegistry(ctx, replayed) })
-	parts.Go(func() error { return t.followNodes(ctx) })
 	for _, part := range []func(context.Context) error{t.work, t.follow, t.serve} {
 		parts.Go(func() error {
 			select {

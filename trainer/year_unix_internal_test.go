@@ -143,7 +143,6 @@ func (y *year) publish(e schemas.Event) {
 func yearTrainer(t *testing.T, l Limits) (*Trainer, *follower) {
 	tr := New(bustest.New(t), nil, Options{Limits: l}, slog.New(slog.DiscardHandler), nil)
 	tr.commands, tr.fitRequests = make(chan func(context.Context), 8), make(chan fitRequest, 1)
-	tr.nodeChanges = newChangeLog()
 	tr.champions.Store(&map[string]*loadedChampion{})
 	return tr, &follower{past: NewLimitedPast(l)}
 }
@@ -164,7 +163,7 @@ func (fw *follower) setChampion(t *testing.T, tr *Trainer) {
 }
 
 // counts returns the size and the bound of everything that grows with events.
-func (fw *follower) counts(tr *Trainer, l Limits) map[string][2]int {
+func (fw *follower) counts(l Limits) map[string][2]int {
 	l = l.withDefaults()
 	runs := l.Runs + l.Spans + l.OpenRuns
 	p := fw.past
@@ -179,9 +178,6 @@ func (fw *follower) counts(tr *Trainer, l Limits) map[string][2]int {
 		"nodes":           {len(p.nodes), runs},
 		"nodes' hardware": {len(p.fleet), runs},
 		"nodes in index":  {len(p.neighbours.nodes), l.Spans + l.OpenRuns},
-		"changed nodes":   {len(tr.nodeChanges.nodes.all()), maxKnown},
-		"changed models":  {len(tr.nodeChanges.models.all()), maxKnown},
-		"notes":           {len(tr.nodeChanges.notes), maxNotes},
 	}
 }
 
@@ -216,7 +212,7 @@ func TestTrainer_KeepsNoMoreAfterAYear(t *testing.T) {
 		} else if month == 1 {
 			fw.setChampion(t, tr)
 		}
-		for what, n := range fw.counts(tr, l) {
+		for what, n := range fw.counts(l) {
 			if n[0] > n[1] {
 				t.Errorf("after month %d: %d %s, want at most %d", month+1, n[0], what, n[1])
 			}

@@ -13,20 +13,15 @@ import (
 func (j *jumps) describe(a int, residuals []Residual) {
 	f := &j.factors[a]
 	weights, shared := map[Configuration]float64{}, map[Configuration]float64{}
-	var weight, rest, squares, explained float64
-	f.Runs, f.RestRuns, f.subjects = 0, 0, map[subject]bool{}
-	for i := f.start; i < len(residuals); i++ {
+	weight := 0.0
+	f.Runs, f.subjects = 0, map[subject]bool{}
+	for i := range residuals {
 		r := &residuals[i]
-		squares += r.Value * r.Value / r.Variance
-		if !f.Covers(&r.Configuration) {
-			rest += r.Value
-			f.RestRuns++
+		if !f.holds(i, r) {
 			continue
 		}
 		f.Runs++
 		f.subjects[r.subject()] = true
-		left := r.Value - f.shift
-		explained += (r.Value*r.Value - left*left) / r.Variance
 		weights[r.Configuration] += 1 / r.Variance
 		weight += 1 / r.Variance
 		shared[r.Configuration] = r.Shared
@@ -39,12 +34,6 @@ func (j *jumps) describe(a int, residuals []Residual) {
 	f.Configurations = len(weights)
 	f.Low = math.Exp(f.shift - intervalDeviations*math.Sqrt(variance))
 	f.High = math.Exp(f.shift + intervalDeviations*math.Sqrt(variance))
-	if f.RestRuns > 0 {
-		f.RestRatio = math.Exp(rest / float64(f.RestRuns))
-	}
-	if squares > 0 {
-		f.Explained = max(0, min(1, explained/squares))
-	}
 }
 
 // suspect is a shift that a single run shows: the last run of its model on a node type with a large

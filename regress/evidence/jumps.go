@@ -56,7 +56,6 @@ func findJumps(residuals []Residual) *jumps {
 			break
 		}
 		best.Since, best.StartedAt = residuals[best.start].At, residuals[best.start].StartedAt
-		best.Threshold = alarmThreshold + best.penalty()
 		j.factors = append(j.factors, best)
 		if !j.estimate(residuals) {
 			j.factors = j.factors[:len(j.factors)-1]

@@ -71,15 +71,8 @@ type Factor struct {
 	// Runs in scope that ended since then, and the number of their Configurations.
 	Runs           int `json:"runs"`
 	Configurations int `json:"configurations,omitempty"`
-	// RestRatio is the ratio of the RestRuns other runs that ended since then; 0 without any.
-	RestRatio float64 `json:"rest_ratio,omitempty"`
-	RestRuns  int     `json:"rest_runs,omitempty"`
-	// Explained is the share of squared standardized residuals since then that the factor
-	// explains, 0 to 1.
-	Explained float64 `json:"explained,omitempty"`
-	// Evidence is the sum of the residuals in standard deviations; Threshold is its minimum.
-	Evidence  float64 `json:"evidence"`
-	Threshold float64 `json:"threshold,omitempty"`
+	// Evidence is the sum of the residuals in standard deviations.
+	Evidence float64 `json:"evidence"`
 
 	start    int
 	subjects map[subject]bool // with later runs

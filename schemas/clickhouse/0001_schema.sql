@@ -355,15 +355,7 @@ CREATE TABLE IF NOT EXISTS regressor_drift (
     ratio Float64,
     before_ratio Float64,
     jobs UInt32,
-    rest_ratio Nullable(Float64),
-    rest_jobs UInt32,
-    explained_ratio Float64,
     statistic Float64,
-    threshold Float64,
-    deviation Float64,
-    window_jobs UInt32,
-    window_since_at DateTime64(9, 'UTC'),
-    known_changes Array(String),
     message String,
     state LowCardinality(String),
     node_type LowCardinality(String),
@@ -1370,9 +1362,6 @@ CREATE VIEW IF NOT EXISTS drifts (
     ratio_high Nullable(Float64) COMMENT 'Upper end of the 95 % interval of the ratio.',
     before_ratio Float64 COMMENT 'Ratio before the drift.',
     jobs UInt32 COMMENT 'Jobs in the scope since then.',
-    rest_ratio Nullable(Float64) COMMENT 'Measured / predicted time of all other jobs.',
-    rest_jobs UInt32 COMMENT 'Number of all other jobs.',
-    known_changes Array(String) COMMENT 'Other changes of the cluster at that time.',
     message String COMMENT 'The drift in a sentence.'
 ) COMMENT 'One row for each begin, change and end of a drift correction.'
 AS SELECT
@@ -1394,8 +1383,5 @@ AS SELECT
     ratio_high,
     before_ratio,
     jobs,
-    rest_ratio,
-    rest_jobs,
-    known_changes,
     message
 FROM regressor_drift;
