@@ -25,11 +25,7 @@ func TestLoadRegressor_PredictsByTheLeavesOfTheFile(t *testing.T) {
 	f := files[schemas.TargetEpochTime]
 	const slower = 0.1 // logarithmic
 	changed := withLeaves(t, string(f.Model), func(v float64) float64 { return v + slower })
-	manifest := strings.NewReplacer(
-		digestOf(string(f.Model)), digestOf(changed),
-		fmt.Sprintf(`"length":%d`, len(f.Model)), fmt.Sprintf(`"length":%d`, len(changed)),
-		fmt.Sprintf(`"length": %d`, len(f.Model)), fmt.Sprintf(`"length": %d`, len(changed)),
-	).Replace(string(f.Manifest))
+	manifest := strings.ReplaceAll(string(f.Manifest), digestOf(string(f.Model)), digestOf(changed))
 
 	seconds := func(model, manifest string) float64 {
 		r, err := decide.LoadRegressor([]byte(model), []byte(manifest))

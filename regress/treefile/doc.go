@@ -13,25 +13,14 @@
 //
 // # Files
 //
-// tree.go grows a tree, encode.go writes it, manifest.go describes it, decode.go reads and checks
-// it, and file.go loads it for predictions.
+// tree.go grows a tree, encode.go writes it, manifest.go describes it, and file.go loads it for
+// predictions.
 //
 // # Guarantees
 //
-// Equal points in any order give the same bytes. Load refuses a file that Encode would not write
-// for the same tree and manifest, so that package leaves never gets a malformed one: it loops
-// forever on cycles. A File is immutable and safe for concurrent use.
+// Equal points in any order give the same bytes. Load refuses a file without the digest of its
+// manifest, so that package leaves never gets a damaged one: it loops forever on cycles. A File is
+// immutable and safe for concurrent use.
 //
 // The package does no I/O.
 package treefile
-
-import "errors"
-
-// Errors for errors.Is.
-var (
-	// ErrBadFile reports a damaged file or manifest, or one of another format. No part of it may be
-	// used.
-	ErrBadFile = errors.New("bad regressor file")
-	// ErrBadRow reports a row of the wrong length, or with a value that is not finite.
-	ErrBadRow = errors.New("bad row")
-)

@@ -12,28 +12,23 @@ import (
 // File is a loaded regressor.
 type File struct {
 	manifest *Manifest
-	tree     *Tree
 	ensemble *leaves.Ensemble
 }
 
-// Load reads a file and its manifest for predictions by package leaves. An error wraps ErrBadFile.
+// Load reads a file and its manifest for predictions by package leaves.
 func Load(model, manifest []byte) (*File, error) {
 	m, err := readManifest(manifest, model)
 	if err != nil {
 		return nil, fmt.Errorf("load regressor: %w", err)
 	}
-	tree, err := decode(model, m)
-	if err != nil {
-		return nil, fmt.Errorf("load regressor of %s: %w", m.Target, err)
-	}
 	ensemble, err := readByLeaves(model)
 	if err != nil {
-		return nil, fmt.Errorf("load regressor of %s: %w: leaves: %w", m.Target, ErrBadFile, err)
+		return nil, fmt.Errorf("load regressor of %s: leaves: %w", m.Target, err)
 	}
-	return &File{manifest: m, tree: tree, ensemble: ensemble}, nil
+	return &File{manifest: m, ensemble: ensemble}, nil
 }
 
-// readByLeaves must get only files that decode accepted.
+// readByLeaves returns an error for a file that package leaves refuses, or on which it panics.
 func readByLeaves(model []byte) (e *leaves.Ensemble, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -46,10 +41,11 @@ func readByLeaves(model []byte) (e *leaves.Ensemble, err error) {
 // Manifest returns the manifest of the file, which must not be changed.
 func (f *File) Manifest() *Manifest { return f.manifest }
 
-// Predict returns the prediction for a row in the unit of the target. An error wraps ErrBadRow.
+// Predict returns the prediction for a row in the unit of the target. A row has one finite number
+// per feature.
 func (f *File) Predict(row []float64) (float64, error) {
-	if !f.tree.isRow(row) {
-		return 0, fmt.Errorf("%w: %g, want %d finite values", ErrBadRow, row, len(f.tree.features))
+	if features := f.manifest.Features; !isRow(row, features) {
+		return 0, fmt.Errorf("row is %g, want %d finite values", row, len(features))
 	}
 	y := f.ensemble.PredictSingle(row, 0)
 	if f.manifest.Transform == Log {

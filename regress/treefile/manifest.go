@@ -5,8 +5,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 )
 
@@ -23,10 +21,8 @@ const (
 
 // Manifest is the JSON document that accompanies a file.
 type Manifest struct {
-	Format int `json:"format"` // of this document; set by Encode
-	// SHA256 (hexadecimal) and Length (bytes) of the file; set by Encode.
-	SHA256 string `json:"sha256"`
-	Length int    `json:"length"`
+	Format int    `json:"format"` // of this document; set by Encode
+	SHA256 string `json:"sha256"` // of the file, hexadecimal; set by Encode
 
 	Target    string    `json:"target"` // name of the predicted quantity, in Unit
 	Unit      string    `json:"unit,omitempty"`
@@ -68,11 +64,7 @@ type Feature struct {
 
 // encode returns the manifest of a file as JSON.
 func (m Manifest) encode(model []byte) ([]byte, error) {
-	digest := sha256.Sum256(model)
-	m.Format, m.SHA256, m.Length = manifestFormat, hex.EncodeToString(digest[:]), len(model)
-	if err := m.check(); err != nil {
-		return nil, fmt.Errorf("encode manifest of %s: %w", m.Target, err)
-	}
+	m.Format, m.SHA256 = manifestFormat, digestOf(model)
 	b, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("encode manifest of %s: %w", m.Target, err)
@@ -80,57 +72,24 @@ func (m Manifest) encode(model []byte) ([]byte, error) {
 	return append(b, '\n'), nil
 }
 
-// readManifest reads and checks a manifest and compares it with its file. Unknown fields are
-// ignored: a newer program may write more.
+// readManifest reads a manifest and compares it with its file. Unknown fields are ignored: a newer
+// program may write more.
 func readManifest(manifest, model []byte) (*Manifest, error) {
 	m := &Manifest{}
 	if err := json.Unmarshal(manifest, m); err != nil {
-		return nil, fmt.Errorf("%w: manifest: %w", ErrBadFile, err)
+		return nil, fmt.Errorf("manifest: %w", err)
 	}
-	if err := m.check(); err != nil {
-		return nil, fmt.Errorf("%w: manifest: %w", ErrBadFile, err)
+	if m.Format != manifestFormat {
+		return nil, fmt.Errorf("manifest: format is %d, want %d", m.Format, manifestFormat)
 	}
-	if m.Length != len(model) {
-		return nil, fmt.Errorf("%w: file has %d bytes, manifest says %d", ErrBadFile, len(model),
-			m.Length)
-	}
-	if digest := sha256.Sum256(model); m.SHA256 != hex.EncodeToString(digest[:]) {
-		return nil, fmt.Errorf("%w: sha256 of the file is %x, manifest says %q", ErrBadFile,
-			digest, m.SHA256)
+	if digest := digestOf(model); m.SHA256 != digest {
+		return nil, fmt.Errorf("sha256 of the file is %s, manifest says %q", digest, m.SHA256)
 	}
 	return m, nil
 }
 
-func (m *Manifest) check() error {
-	if m.Format != manifestFormat {
-		return fmt.Errorf("format is %d, want %d", m.Format, manifestFormat)
-	}
-	if m.Transform != None && m.Transform != Log {
-		return fmt.Errorf("transform is %q, want %q or %q", m.Transform, None, Log)
-	}
-	return checkFeatures(m.Features)
-}
-
-// checkFeatures requires two features or more, because readers reject files with one.
-func checkFeatures(features []Feature) error {
-	if len(features) < 2 {
-		return fmt.Errorf("%d features, want 2 or more", len(features))
-	}
-	for i, f := range features {
-		if f.Name == "" || strings.ContainsFunc(f.Name, isNoNameRune) {
-			return fmt.Errorf("feature %d: name %q is not made of letters, digits and underscores",
-				i, f.Name)
-		}
-		if slices.ContainsFunc(features[:i], func(o Feature) bool { return o.Name == f.Name }) {
-			return fmt.Errorf("feature %s: name is used twice", f.Name)
-		}
-		if !isFinite(f.Min) || !isFinite(f.Max) || f.Min > f.Max {
-			return fmt.Errorf("feature %s: range is %g to %g", f.Name, f.Min, f.Max)
-		}
-	}
-	return nil
-}
-
-func isNoNameRune(c rune) bool {
-	return c != '_' && (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z')
+// digestOf returns the sha256 of a file, in hex.
+func digestOf(model []byte) string {
+	digest := sha256.Sum256(model)
+	return hex.EncodeToString(digest[:])
 }

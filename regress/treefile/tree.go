@@ -32,16 +32,13 @@ type node struct {
 // the order of the features decides which leaf a row between points gets. The ranges of the
 // features are set from the rows.
 func Grow(features []Feature, points []Point) (*Tree, error) {
-	if err := checkFeatures(features); err != nil {
-		return nil, fmt.Errorf("grow tree: %w", err)
-	}
 	if len(points) == 0 {
 		return nil, fmt.Errorf("grow tree: no points")
 	}
 	t := &Tree{features: slices.Clone(features)}
 	for i := range points {
 		p := &points[i]
-		if !t.isRow(p.Row) || !isFinite(p.Value) {
+		if !isRow(p.Row, features) || !isFinite(p.Value) {
 			return nil, fmt.Errorf("grow tree: point %d: row %g, value %g", i, p.Row, p.Value)
 		}
 		for f, x := range p.Row {
@@ -64,8 +61,8 @@ func Grow(features []Feature, points []Point) (*Tree, error) {
 }
 
 // isRow reports whether a row has one finite number per feature.
-func (t *Tree) isRow(row []float64) bool {
-	return len(row) == len(t.features) &&
+func isRow(row []float64, features []Feature) bool {
+	return len(row) == len(features) &&
 		!slices.ContainsFunc(row, func(x float64) bool { return !isFinite(x) })
 }
 
