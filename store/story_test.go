@@ -345,8 +345,8 @@ func (s *testLog) corrections() {
 		Stamp: s.stamp(schemas.DriftID("epoch_time", 2, "a")), Target: "epoch_time", CauseSequence: 9,
 		ModelDigest: "abc", Scope: schemas.DriftModel, Model: "resnet", NodeType: "V100", BatchSizeFrom: 512,
 		SinceAt: at, Ratio: 1.5, RatioLow: pointer(1.375), RatioHigh: pointer(1.625), BeforeRatio: 1, Jobs: 2,
-		Statistic: 9,
-		State:     schemas.DriftActive, Message: "jobs of model resnet with batch size 512 or more take 1.50 times as long",
+		Statistic: 9, State: schemas.DriftActive,
+		Message: "jobs of model resnet with batch size 512 or more take 1.50 times as long",
 	}
 	s.add(&e)
 	over := e

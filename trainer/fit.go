@@ -159,13 +159,10 @@ func addExample(target string, r *evidence.Run, x *Example) {
 			Number: int(x.Features.EpochsDone), Accuracy: x.Value, HasAccuracy: true,
 		})
 	default:
+		e := evidence.EpochRecord{Number: int(x.Features.EpochsDone), Count: 1, Seconds: x.Value}
 		if x.WholeRun {
-			r.MeanSeconds, r.EpochCount = x.Value, int(max(1, x.Features.EpochsDone))
-			return
+			e.Count, e.Seconds = e.Number, x.Value*float64(e.Number)
 		}
-		r.Epochs = append(r.Epochs, evidence.EpochRecord{
-			Number:  int(x.Features.EpochsDone),
-			Seconds: x.Value,
-		})
+		r.Epochs = append(r.Epochs, e)
 	}
 }

@@ -68,9 +68,8 @@ const maxLeading = 2
 
 // timed returns the plausible epochs of a run. Epochs that are missing between others count with the
 // next ones; a run of many epochs keeps only some of them.
-func (r *Run) timed() (all []timedEpochs, isTimed bool, reason string) {
+func (r *Run) timed() (all []timedEpochs, reason string) {
 	for _, e := range r.Epochs {
-		isTimed = isTimed || e.Seconds != 0
 		count := max(e.Count, 1)
 		if before := e.first() - 1; len(all) == 0 && before <= maxLeading {
 			count += max(before, 0)
@@ -87,16 +86,13 @@ func (r *Run) timed() (all []timedEpochs, isTimed bool, reason string) {
 			reason = fmt.Sprintf("epoch %d took %.3g s, which is not plausible", e.Number, e.Seconds)
 		}
 	}
-	return all, isTimed, reason
+	return all, reason
 }
 
 // epochSeconds returns the seconds of each epoch of a run, from its first. A part of a run that began
 // later counts as if its epochs were the first: see runCurve.isLater.
 func (r *Run) epochSeconds() (seconds []float64, reason string) {
-	timed, isTimed, reason := r.timed()
-	if !isTimed {
-		return r.evenSeconds()
-	}
+	timed, reason := r.timed()
 	if len(timed) == 0 || 2*len(timed) < len(r.Epochs) {
 		return nil, reason
 	}
@@ -118,17 +114,6 @@ func (r *Run) epochSeconds() (seconds []float64, reason string) {
 		}
 	}
 	return seconds, reason
-}
-
-// evenSeconds returns the epochs of a run that were not timed one by one.
-func (r *Run) evenSeconds() (seconds []float64, reason string) {
-	if r.EpochCount < 1 || r.MeanSeconds == 0 {
-		return nil, ""
-	}
-	if !isPlausible(r.MeanSeconds) {
-		return nil, fmt.Sprintf("its epochs took %.3g s, which is not plausible", r.MeanSeconds)
-	}
-	return slices.Repeat([]float64{r.MeanSeconds}, min(r.EpochCount, maxGridEpochs)), ""
 }
 
 // usualEpoch returns the median seconds of the epochs of a run; false if it was not timed.

@@ -164,7 +164,6 @@ func (d *DriftState) Adjust(p *Predictor, runs []Run) []Run {
 
 // multiply multiplies the times of a copied run; 0 makes them unknown.
 func (r *Run) multiply(factor float64) {
-	r.MeanSeconds *= factor
 	r.Epochs = slices.Clone(r.Epochs)
 	for i := range r.Epochs {
 		r.Epochs[i].Seconds *= factor

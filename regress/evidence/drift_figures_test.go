@@ -248,11 +248,12 @@ func TestFigures_RecoveredRunsOnline(t *testing.T) {
 			var drift evidence.DriftState
 			for n, i := range order {
 				r := runs[i]
-				r.MeanSeconds *= factor
+				r.Epochs = slices.Clone(r.Epochs)
+				r.Epochs[0].Seconds *= factor
 				p := predictors[fold[r.Configuration]]
 				by := drift.Corrections()
-				got := p.CorrectedTime(by, r.Configuration, r.EpochCount)
-				took := float64(r.EpochCount) * r.MeanSeconds
+				got := p.CorrectedTime(by, r.Configuration, r.Epochs[0].Number)
+				took := r.Epochs[0].Seconds
 				off.add(math.Abs(got.Median()/took - 1))
 				covered.count(took <= got.Quantile(0.9))
 				if n >= 10 {

@@ -172,8 +172,8 @@ func fingerprint(runs []Run) uint64 {
 		maphash.WriteComparable(&h, r.Configuration)
 		maphash.WriteComparable(&h, [3]string{r.ID, r.Job, r.Node})
 		maphash.WriteComparable(&h, [2]int64{r.StartedAt.UnixNano(), r.EndedAt.UnixNano()})
-		maphash.WriteComparable(&h, [2]float64{r.StartupSeconds, r.MeanSeconds})
-		maphash.WriteComparable(&h, [2]int{r.EpochCount, len(r.Epochs)})
+		maphash.WriteComparable(&h, r.StartupSeconds)
+		maphash.WriteComparable(&h, len(r.Epochs))
 		for _, e := range r.Epochs {
 			maphash.WriteComparable(&h, e)
 		}

@@ -20,11 +20,11 @@ type compiled struct {
 	accuracy *accuracyPredictor // nil without accuracies
 }
 
-// Compile returns the predictor of a regressor, which must not be changed afterwards. An error
-// wraps ErrInvalid.
+// Compile returns the predictor of a regressor as a fit returns it, which must not be changed
+// afterwards.
 func Compile(h *Regressor) (*Predictor, error) {
-	if err := h.check(); err != nil {
-		return nil, err
+	if h.Format != format {
+		return nil, fmt.Errorf("compile regressor: format %d, want %d", h.Format, format)
 	}
 	p := &Predictor{subjects: map[subject]*compiled{}, groups: groupMap(h.NodeGroups)}
 	for i := range h.Subjects {
@@ -33,20 +33,14 @@ func Compile(h *Regressor) (*Predictor, error) {
 		if s.Time != nil {
 			var ok bool
 			if c.time, ok = newTimePredictor(s.Time); !ok {
-				return nil, fmt.Errorf(
-					"%w: model %q, dataset %q: covariance is not positive definite",
-					ErrInvalid, s.Model, s.Dataset)
+				return nil, fmt.Errorf("model %q, dataset %q: covariance is not positive definite",
+					s.Model, s.Dataset)
 			}
 		}
 		if s.Accuracy != nil {
 			c.accuracy = newAccuracyPredictor(s.Accuracy)
 		}
-		key := subject{s.Model, s.Dataset}
-		if p.subjects[key] != nil {
-			return nil, fmt.Errorf("%w: model %q, dataset %q occurs twice",
-				ErrInvalid, s.Model, s.Dataset)
-		}
-		p.subjects[key] = c
+		p.subjects[subject{s.Model, s.Dataset}] = c
 	}
 	return p, nil
 }

@@ -1,8 +1,6 @@
 package evidence_test
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -183,63 +181,10 @@ func TestTime_AnswersDoNotDependOnWhatWasAskedBefore(t *testing.T) {
 	}
 }
 
-func TestCompile_RefusesWhatNoFitMakes(t *testing.T) {
-	h, _ := fit(t, append(runsOf(configurationOf("a", 32, "x"), 1, 1.1), curveOf("c", 64, 9, 1)))
-	b, err := json.Marshal(h)
-	if err != nil {
-		t.Fatal(err)
+func TestCompile_RefusesAnotherFormat(t *testing.T) {
+	h, _ := fit(t, runsOf(configurationOf("a", 32, "x"), 1, 1.1))
+	h.Format = 1
+	if _, err := evidence.Compile(h); err == nil {
+		t.Error("a regressor of format 1 is compiled")
 	}
-	type regressor = evidence.Regressor
-	for name, spoil := range map[string]func(h *regressor){
-		"format":        func(h *regressor) { h.Format = 1 },
-		"no amplitude":  func(h *regressor) { h.Subjects[0].Time.Amplitude = 0 },
-		"lengths":       func(h *regressor) { h.Subjects[0].Time.Lengths[2] = -1 },
-		"nothing ran":   func(h *regressor) { h.Subjects[0].Time.Configurations = nil },
-		"another model": func(h *regressor) { h.Subjects[0].Time.Configurations[0].Model = "b" },
-		"no runs":       func(h *regressor) { h.Subjects[0].Time.Configurations[0].Runs = 0 },
-		"no location":   func(h *regressor) { h.Subjects[0].Time.Configurations[0].Location = nil },
-		"falling":       func(h *regressor) { h.Subjects[0].Time.Configurations[0].Location[1] = -9 },
-		"accuracy":      func(h *regressor) { h.Subjects[0].Accuracy.Groups[0].Runs[0].Accuracy[0] = 2 },
-		"no records":    func(h *regressor) { h.Subjects[0].Accuracy.Groups[0].Runs = nil },
-		"length":        func(h *regressor) { h.Subjects[0].Accuracy.Groups[0].Runs[0].Length = 1 },
-		"twice":         func(h *regressor) { h.Subjects = append(h.Subjects, h.Subjects[0]) },
-	} {
-		var broken evidence.Regressor
-		if err := json.Unmarshal(b, &broken); err != nil {
-			t.Fatal(err)
-		}
-		spoil(&broken)
-		if _, err := evidence.Compile(&broken); !errors.Is(err, evidence.ErrInvalid) {
-			t.Errorf("%s: error %v, want ErrInvalid", name, err)
-		}
-	}
-}
-
-func FuzzCompile(f *testing.F) {
-	h, _ := fit(f, append(runsOf(configurationOf("a", 32, "x"), 1, 1.1), curveOf("c", 64, 9, 1)))
-	b, err := json.Marshal(h)
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(b)
-	f.Add([]byte(`{"format":2}`))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		var h evidence.Regressor
-		if json.Unmarshal(b, &h) != nil {
-			return
-		}
-		p, err := evidence.Compile(&h)
-		if err != nil {
-			return
-		}
-		for _, batch := range []int{32, 50, 64} {
-			c := configurationOf("a", batch, "x")
-			if d := p.Time(c, 3); d.Known() && math.IsNaN(d.Probability(3)) {
-				t.Errorf("probability is not a number")
-			}
-			if x := p.Reaches(c, 0.5, 3); !(x >= 0 && x <= 1) {
-				t.Errorf("P(0.5) = %g, want 0 to 1", x)
-			}
-		}
-	})
 }

@@ -29,7 +29,6 @@ func strange(random *rand.Rand) []evidence.Run {
 			Node:           pickString(random, "", "1", "2", "3"),
 			StartedAt:      time.Unix(int64(random.IntN(1000)), 0).UTC(),
 			StartupSeconds: pick(0, 0, 1e-12, 2, 1e5, -1, math.NaN()),
-			MeanSeconds:    pick(0, 1, 1e-9, 1e12, math.Inf(1)), EpochCount: random.IntN(4) - 1,
 		}
 		base := pick(1e-9, 1, 1, 1000, 1e12)
 		noise := pick(0, 0.03, 3)
@@ -39,6 +38,7 @@ func strange(random *rand.Rand) []evidence.Run {
 				seconds = pick(0, -1, math.NaN(), math.Inf(1))
 			}
 			r.Epochs = append(r.Epochs, evidence.EpochRecord{Number: e + random.IntN(2), Seconds: seconds,
+				Count:    random.IntN(4) - 1,
 				Accuracy: pick(random.Float64(), 0, 1, 0.5, 2, math.NaN()), HasAccuracy: random.IntN(3) > 0})
 		}
 		runs = append(runs, r)

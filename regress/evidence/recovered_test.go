@@ -18,11 +18,11 @@ func recovered(t testing.TB) []evidence.Run {
 		if row["campaign"] != "fullfact" || row["time_suspect"] != "0" || row["time_s"] == "" {
 			continue
 		}
-		r := evidence.Run{ID: row["run_id"], EpochCount: epochs,
+		r := evidence.Run{ID: row["run_id"],
 			Configuration: evidence.Configuration{Model: row["network"],
 				BatchSize: int(number(t, row["batch"])), CPUs: int(number(t, row["cpu"])),
 				NodeLoad: evidence.NodeLoad{ConcurrentJobs: number(t, row["njobs"])}}}
-		r.MeanSeconds = number(t, row["time_s"]) / epochs
+		r.Epochs = []evidence.EpochRecord{{Number: epochs, Count: epochs, Seconds: number(t, row["time_s"])}}
 		runs = append(runs, r)
 	}
 	return runs
@@ -67,7 +67,7 @@ func TestFigures_RecoveredRuns(t *testing.T) {
 				if fold[r.Configuration] != k {
 					continue
 				}
-				got, took := p.Time(r.Configuration, r.EpochCount), float64(r.EpochCount)*r.MeanSeconds
+				got, took := p.Time(r.Configuration, r.Epochs[0].Number), r.Epochs[0].Seconds
 				square.add((got.Median() - took) * (got.Median() - took))
 				off.add(math.Abs(got.Median()/took - 1))
 				covered.count(took <= got.Quantile(0.9))

@@ -101,10 +101,6 @@ type Run struct {
 	StartupSeconds float64
 	// Epochs that were measured, in any order.
 	Epochs []EpochRecord
-	// MeanSeconds per epoch of EpochCount epochs, for runs whose epochs were not
-	// timed one by one. It is ignored if an epoch has Seconds.
-	MeanSeconds float64
-	EpochCount  int
 }
 
 // comparedName identifies the runs that are compared together.
@@ -121,7 +117,8 @@ func (r *Run) endOrStart() time.Time {
 // EpochRecord is one pass over the data, or several.
 type EpochRecord struct {
 	Number int // from 1; of several epochs that were measured together: of the last
-	// Count of epochs that were measured together, such as rounds of boosting; 0 means 1.
+	// Count of epochs that were measured together, such as rounds of boosting, or all of a run; 0
+	// means 1.
 	Count       int
 	Seconds     float64 // of all of them; 0 if unknown
 	Accuracy    float64 // after the epoch, 0 to 1
@@ -173,5 +170,5 @@ func bySubject(runs []Run) map[subject][]Run {
 func compareRuns(a, b Run) int {
 	return cmp.Or(a.Configuration.compare(b.Configuration), a.StartedAt.Compare(b.StartedAt),
 		cmp.Compare(a.Node, b.Node), cmp.Compare(a.ID, b.ID), cmp.Compare(len(a.Epochs), len(b.Epochs)),
-		cmp.Compare(a.StartupSeconds, b.StartupSeconds), cmp.Compare(a.MeanSeconds, b.MeanSeconds))
+		cmp.Compare(a.StartupSeconds, b.StartupSeconds))
 }

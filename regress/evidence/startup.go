@@ -1,6 +1,9 @@
 package evidence
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // StartupTimes summarizes the time from the start to the first epoch of the runs of a subject on
 // one node type.
@@ -45,30 +48,18 @@ func measureStartups(runs []Run) (all []StartupTimes) {
 // a cold disk and fills caches of compilers, which is not repeated. So it counts only until there is
 // a second one.
 func startupLogs(runs []Run) (logs []float64) {
-	first := -1
-	for i := range runs {
-		if !isStartup(runs[i].StartupSeconds) {
-			continue
-		}
-		if first < 0 || runs[i].StartedAt.Before(runs[first].StartedAt) {
-			first = i
-		}
-		logs = append(logs, math.Log(max(runs[i].StartupSeconds, minStartup)))
+	measured := slices.DeleteFunc(slices.Clone(runs), func(r Run) bool {
+		return !(r.StartupSeconds > 0 && r.StartupSeconds <= maxSeconds)
+	})
+	slices.SortStableFunc(measured, func(a, b Run) int { return a.StartedAt.Compare(b.StartedAt) })
+	if len(measured) > 1 && !measured[0].StartedAt.IsZero() {
+		measured = measured[1:]
 	}
-	if len(logs) < 2 || runs[first].StartedAt.IsZero() {
-		return logs
-	}
-	logs = logs[:0]
-	for i := range runs {
-		if i != first && isStartup(runs[i].StartupSeconds) {
-			logs = append(logs, math.Log(max(runs[i].StartupSeconds, minStartup)))
-		}
+	for i := range measured {
+		logs = append(logs, math.Log(max(measured[i].StartupSeconds, minStartup)))
 	}
 	return logs
 }
-
-// isStartup reports whether a start-up was measured. It may be short: nothing is loaded.
-func isStartup(seconds float64) bool { return seconds > 0 && seconds <= maxSeconds }
 
 func startupSpreads(own []StartupTimes) []spread {
 	groups := make([]spread, len(own))

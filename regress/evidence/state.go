@@ -2,7 +2,7 @@ package evidence
 
 import (
 	"cmp"
-	"fmt"
+	"errors"
 	"slices"
 	"time"
 )
@@ -165,11 +165,10 @@ func (s *State) Factors() []Factor {
 	return s.Drift.activeFactors()
 }
 
-// Compile returns the predictor of the state and its corrections, which are nil without drift. An
-// error wraps ErrInvalid.
+// Compile returns the predictor of the state and its corrections, which are nil without drift.
 func (s *State) Compile() (*Predictor, *Corrections, error) {
 	if s.Regressor == nil {
-		return nil, nil, fmt.Errorf("%w: no regressor", ErrInvalid)
+		return nil, nil, errors.New("the state has no regressor")
 	}
 	p, err := Compile(s.Regressor)
 	if err != nil || !s.Corrected {

@@ -53,10 +53,6 @@ var slack = [inputs]float64{
 	5: foreignScale * foreignBand,
 }
 
-// interpolates reports whether a point lies between measured batch sizes at most maxOctaves apart,
-// and within the range of the other features.
-func (r *measuredRange) interpolates(p *point) bool { return r.missing(p).Lacks == "" }
-
 // around returns the log2 of the nearest measured batch sizes below and above one, which may be
 // measured itself; infinities if there are none.
 func (r *measuredRange) around(x float64) (below, above float64) {
@@ -94,7 +90,8 @@ type Missing struct {
 	Low, High int
 }
 
-// missing returns which feature of a point lies outside the range.
+// missing returns which feature of a point lies outside the range. Within it a point lies between
+// measured batch sizes at most maxOctaves apart.
 func (r *measuredRange) missing(p *point) Missing {
 	for f := 1; f < inputs; f++ {
 		if p.x[f] >= r.low[f]-slack[f]-1e-9 && p.x[f] <= r.high[f]+slack[f]+1e-9 {
@@ -128,24 +125,5 @@ func (p *Predictor) Missing(c Configuration) Missing {
 		return Missing{Lacks: LacksModel}
 	}
 	c = c.Banded()
-	reach, ran := s.time.reaches[c.NodeType]
-	if !ran {
-		return Missing{Lacks: LacksNodeType}
-	}
-	if _, measured := s.time.measured[c]; measured {
-		return Missing{}
-	}
-
-	// The range is checked first: an estimate costs more.
-	at := pointOf(&c)
-	if m := reach.missing(&at); m.Lacks != "" {
-		return m
-	}
-	if n := len(s.time.measured); n < minConfigurations {
-		return Missing{LacksConfigurations, n, n}
-	}
-	if t := s.time.times(&c); t.support.Promisable() {
-		return Missing{}
-	}
-	return Missing{Lacks: LacksAgreement}
+	return s.time.times(&c).missing
 }

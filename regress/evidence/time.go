@@ -184,6 +184,7 @@ type times struct {
 	measured *compiledCurve // nil: never ran
 	estimate estimate       // of the pace, if it never ran
 	support  Support
+	missing  Missing // why the support does not suffice to promise an SLO
 	counts   RunCounts
 }
 
@@ -191,7 +192,7 @@ type times struct {
 func (p *timePredictor) times(c *Configuration) times {
 	r, ran := p.reaches[c.NodeType]
 	if !ran {
-		return times{of: p, support: NeverRun, counts: RunCounts{Model: p.runs}}
+		return times{of: p, missing: Missing{Lacks: LacksNodeType}, counts: RunCounts{Model: p.runs}}
 	}
 	t := times{of: p, counts: RunCounts{NodeType: r.runs, Model: p.runs}}
 	if m, ok := p.measured[*c]; ok {
@@ -200,9 +201,14 @@ func (p *timePredictor) times(c *Configuration) times {
 	}
 	at := pointOf(c)
 	t.estimate.mean, t.estimate.variance = p.process.predict(&at)
-	t.support = Extrapolated
-	if len(p.measured) >= minConfigurations && r.interpolates(&at) &&
-		t.estimate.variance <= maxInterpolatedDeviation*maxInterpolatedDeviation {
+	t.support, t.missing = Extrapolated, r.missing(&at)
+	switch n := len(p.measured); {
+	case t.missing.Lacks != "":
+	case n < minConfigurations:
+		t.missing = Missing{LacksConfigurations, n, n}
+	case t.estimate.variance > maxInterpolatedDeviation*maxInterpolatedDeviation:
+		t.missing = Missing{Lacks: LacksAgreement}
+	default:
 		t.support = Interpolated
 	}
 	return t

@@ -50,7 +50,8 @@ func (c *heldOutComparison) servedRuns() ([]evidence.Run, error) {
 			return nil, fmt.Errorf("run %d has %g CPUs and a batch size of %g, want 1 or more",
 				c.rows[i]+1, cpus[i], batches[i])
 		}
-		r := evidence.Run{ID: fmt.Sprint(i), MeanSeconds: c.data.Target[i], EpochCount: 1}
+		whole := evidence.EpochRecord{Number: 1, Seconds: c.data.Target[i]}
+		r := evidence.Run{ID: fmt.Sprint(i), Epochs: []evidence.EpochRecord{whole}}
 		r.Model, r.Dataset = c.cell(i, Model), c.cell(i, Dataset)
 		r.BatchSize, r.CPUs = int(batches[i]), int(cpus[i])
 		if jobs != nil && isNumber(jobs[i]) {
