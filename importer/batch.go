@@ -154,9 +154,8 @@ func (r *Reader) batchJob(at Place, cells map[string]string) {
 			d.values[field], d.called[field] = v, "--"+name
 		}
 	}
-	d.named = d.values[batchName]
 	if r.value(d, FieldModel) == "" {
-		d.values[FieldModel] = d.named
+		d.values[FieldModel] = d.values[batchName]
 	}
 	r.addRun(d)
 }

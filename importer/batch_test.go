@@ -80,11 +80,7 @@ func TestReader_Slurm(t *testing.T) {
 		},
 	} {
 		o := importer.Options{Now: now}
-		format := importer.Detect("sacct.txt", []byte(c.text))
-		if format != importer.FormatSlurm {
-			t.Errorf("%s: format = %q, want slurm", c.name, format)
-		}
-		if got := brief(read(t, o, importer.FormatSlurm, "sacct.txt", c.text)); got != c.want {
+		if got := brief(read(t, o, "sacct.txt", c.text)); got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.name, got, c.want)
 		}
 	}
@@ -103,7 +99,7 @@ func TestReader_SlurmDocument(t *testing.T) {
 		"refused: sacct.json: outcome (state.current): the run has failed, and no epoch has a time: nothing can be" +
 		" learned from it\n"
 	o := importer.Options{Now: now}
-	if got := brief(read(t, o, importer.Detect("sacct.json", []byte(text)), "sacct.json", text)); got != want {
+	if got := brief(read(t, o, "sacct.json", text)); got != want {
 		t.Errorf("got %s\nwant %s", got, want)
 	}
 }
@@ -124,8 +120,7 @@ func TestReader_PBS(t *testing.T) {
 		"bert b128 c1 e10 on n01 from 2021-03-01T10:00:00 3600s finished\n" +
 		"refused: pbs.txt:5: want an accounting record of PBS, such as 03/04/2024 11:00:00;E;123.server;user=ada\n"
 	o := importer.Options{Now: now, Defaults: map[string]string{"batch_size": "64", "epochs": "5"}}
-	format := importer.Detect("pbs.txt", []byte(text))
-	if got := brief(read(t, o, format, "pbs.txt", text)); got != want {
+	if got := brief(read(t, o, "pbs.txt", text)); got != want {
 		t.Errorf("got %s\nwant %s", got, want)
 	}
 }
@@ -139,7 +134,7 @@ func TestReader_SlurmAccounting(t *testing.T) {
 	}
 	defer file.Close()
 	r := importer.New(importer.Options{})
-	if err := r.File(importer.FormatSlurm, "sacct.txt", file); err != nil {
+	if err := r.File("sacct.txt", file); err != nil {
 		t.Fatal(err)
 	}
 	found := r.Finish()

@@ -146,13 +146,11 @@ func (v *fieldValues) epochs(d *runDraft, run *PastRun) {
 
 // cluster reads the nodes of the run and the number of concurrent jobs.
 func (v *fieldValues) cluster(d *runDraft, run *PastRun) {
-	nodes := d.nodes
-	if len(nodes) == 0 {
-		for _, name := range strings.FieldsFunc(v.text(FieldNodes), func(c rune) bool {
-			return c == ',' || c == ';'
-		}) {
-			nodes = append(nodes, schemas.NodeName(strings.TrimSpace(name)))
-		}
+	var nodes []string
+	for _, name := range strings.FieldsFunc(v.text(FieldNodes), func(c rune) bool {
+		return c == ',' || c == ';'
+	}) {
+		nodes = append(nodes, schemas.NodeName(strings.TrimSpace(name)))
 	}
 	if len(nodes) == 0 {
 		nodes = []string{nodeOf(d.File)}
@@ -309,9 +307,7 @@ func (r *PastRun) needed() float64 {
 	}
 	sum := r.startup()
 	for i := range r.Epochs {
-		if sum += r.Epochs[i].Seconds; r.Epochs[i].End > 0 {
-			sum = r.Epochs[i].End
-		}
+		sum += r.Epochs[i].Seconds
 	}
 	return sum
 }

@@ -12,7 +12,7 @@ import (
 func TestSummary_ListsColumns(t *testing.T) {
 	const text = ",Model,BatchSize,CPUs,Epochs,Took seconds,ValAcc,gpu_type,Notes\n" +
 		"0,resnet,32,2,3,120,0.8,V100,a\n1,resnet,64,2,3,100,0.8,V100,b\n2,resnet,128,2,3,90,0.8,V100,c\n"
-	found := read(t, importer.Options{}, importer.FormatCSV, "runs.csv", text)
+	found := read(t, importer.Options{}, "runs.csv", text)
 	var out strings.Builder
 	if err := importer.NewSummary(found).WriteText(&out); err != nil {
 		t.Fatal(err)
@@ -34,7 +34,7 @@ func TestReader_TakesTheTimeOfAnEpoch(t *testing.T) {
 	r := importer.New(importer.Options{})
 	const text = "model,batch_size,cpus,epochs,time_per_epoch,startup_seconds,start\n" +
 		"bert,16,4,3,50.5,10,2026-11-01T10:00:00Z\n"
-	if err := r.File(importer.FormatCSV, "runs.csv", strings.NewReader(text)); err != nil {
+	if err := r.File("runs.csv", strings.NewReader(text)); err != nil {
 		t.Fatal(err)
 	}
 	found := r.Finish()

@@ -3,7 +3,6 @@ package importer_test
 import (
 	"fmt"
 	"os"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -19,10 +18,10 @@ var since = time.Date(2020, 10, 21, 0, 0, 0, 0, time.UTC)
 var now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // read reads one file.
-func read(t testing.TB, o importer.Options, format, name, text string) importer.ReadResult {
+func read(t testing.TB, o importer.Options, name, text string) importer.ReadResult {
 	t.Helper()
 	r := importer.New(o)
-	if err := r.File(format, name, strings.NewReader(text)); err != nil {
+	if err := r.File(name, strings.NewReader(text)); err != nil {
 		t.Fatal(err)
 	}
 	return r.Finish()
@@ -278,7 +277,7 @@ func TestReader_CSV(t *testing.T) {
 		if c.change != nil {
 			c.change(&o)
 		}
-		if got := brief(read(t, o, importer.FormatCSV, "runs.csv", c.text)); got != c.want {
+		if got := brief(read(t, o, "runs.csv", c.text)); got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.name, got, c.want)
 		}
 	}
@@ -457,7 +456,7 @@ func TestReader_CSVWithARowPerEpoch(t *testing.T) {
 			Now:      now,
 			Defaults: map[string]string{importer.FieldEpochs: c.epochs},
 		}
-		if got := brief(read(t, o, importer.FormatCSV, "runs.csv", c.text)); got != c.want {
+		if got := brief(read(t, o, "runs.csv", c.text)); got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.name, got, c.want)
 		}
 	}
@@ -478,7 +477,7 @@ func TestReader_CopiesNeedDigits(t *testing.T) {
 		f := read(t, importer.Options{
 			Since:    since,
 			Defaults: map[string]string{importer.FieldEpochs: "10"},
-		}, importer.FormatCSV, "runs.csv", text)
+		}, "runs.csv", text)
 		if len(f.Refused) != c.copied || len(f.Runs) != c.runs-c.copied {
 			t.Errorf("%d runs with two copies at %s: %d were rejected, want %d", c.runs, c.time, len(f.Refused),
 				c.copied)
@@ -491,9 +490,9 @@ func TestReader_CopiesNeedDigits(t *testing.T) {
 func TestReader_NamesAreOfTheContent(t *testing.T) {
 	const text = "run_id,model,batch,cpus,time_s\nFF 1,m,64,1,72.5\n,m,64,1,80.5\n,m,64,1,80.5\n"
 	o := importer.Options{Since: since, Defaults: map[string]string{importer.FieldEpochs: "10"}}
-	a := read(t, o, importer.FormatCSV, "runs.csv", text)
+	a := read(t, o, "runs.csv", text)
 	o.Since = since.Add(time.Hour)
-	b := read(t, o, importer.FormatCSV, "elsewhere.csv", text)
+	b := read(t, o, "elsewhere.csv", text)
 	seen := map[string]bool{}
 	for i := range a.Runs {
 		id := a.Runs[i].JobID
@@ -507,11 +506,11 @@ func TestReader_NamesAreOfTheContent(t *testing.T) {
 		t.Errorf("job ID %s does not contain the ID of the run", a.Runs[0].JobID)
 	}
 	o.Defaults[importer.FieldDataset] = "cifar10"
-	if c := read(t, o, importer.FormatCSV, "runs.csv", text); c.Runs[0].JobID == a.Runs[0].JobID {
+	if c := read(t, o, "runs.csv", text); c.Runs[0].JobID == a.Runs[0].JobID {
 		t.Error("a run on a different dataset has the same ID")
 	}
 	o.Defaults[importer.FieldEpochs] = "5"
-	if c := read(t, o, importer.FormatCSV, "runs.csv", text); c.Runs[0].JobID == a.Runs[0].JobID {
+	if c := read(t, o, "runs.csv", text); c.Runs[0].JobID == a.Runs[0].JobID {
 		t.Error("a run with different content has the same ID")
 	}
 }
@@ -521,10 +520,9 @@ func TestReader_NamesAreOfTheContent(t *testing.T) {
 func TestRun_Events(t *testing.T) {
 	o := importer.Options{
 		Since:    since,
-		Names:    regexp.MustCompile(`^(?P<model>\w+?)-n(?P<concurrent_jobs>\d+)`),
 		Defaults: map[string]string{importer.FieldEpochs: "10", importer.FieldCPUs: "2"},
 	}
-	f := read(t, o, importer.FormatCSV, "dir/lenet-n2.csv", "batch,time_s,accuracy\n64,100,0.9\n")
+	f := read(t, o, "runs.csv", "model,njobs,batch,time_s,accuracy\nlenet,2,64,100,0.9\n")
 	if len(f.Runs) != 1 {
 		t.Fatalf("runs = %s, want one", brief(f))
 	}
@@ -556,7 +554,7 @@ func TestReader_TheStudy(t *testing.T) {
 		Since:    since,
 		Defaults: map[string]string{importer.FieldEpochs: "10"},
 	})
-	if err := r.File(importer.FormatCSV, "measured_runs.csv", file); err != nil {
+	if err := r.File("measured_runs.csv", file); err != nil {
 		t.Fatal(err)
 	}
 	f := r.Finish()

@@ -3,10 +3,10 @@
 //
 // # Use
 //
-// New takes Options. File and Directory read any number of sources in any of the Formats. Finish
-// returns the runs, oldest first, and the rejected runs. Run.Events returns the events of a run at
-// its original times. A Publisher publishes the events that the log does not have yet. Nothing else
-// has side effects: only Path opens files, and the package reads no clock.
+// New takes Options. Path and Sacct read any number of sources. Finish returns the runs, oldest first,
+// and the rejected runs. PastRun.Events returns the events of a run at its original times. A Publisher
+// publishes the events that the log does not have yet. Nothing else has side effects, and the package
+// reads no clock.
 //
 // # Guarantees
 //
@@ -17,7 +17,7 @@
 // no epochs; the trainer divides its time by its number of epochs.
 //
 // Implausible runs are rejected: fewer epochs than configured, exactly the time of another run,
-// times that are not positive, an end before the start, and logs with lines of two jobs.
+// times that are not positive, and an end before the start.
 //
 // A Reader must be used by one goroutine. Fuzz tests cover the parsers (fuzz_test.go).
 package importer

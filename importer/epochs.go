@@ -83,7 +83,7 @@ func epochOf(d *runDraft, errorColumn string) (e epochRow, why *Refusal) {
 	if err != nil || !(number >= 0 && number <= schemas.MaxEpochs) {
 		return e, refuse(ReasonInvalid, FieldEpoch, "%q is not an epoch number", clip(d.values[FieldEpoch]))
 	}
-	e.number, e.Source = number, schemas.DurationReported
+	e.number = number
 	v := &fieldValues{text: func(field string) string { return d.values[field] }}
 	e.Seconds, e.clock = valueOf(v, FieldEpochSeconds, seconds), valueOf(v, FieldSeconds, seconds)
 	if accuracy, err := strconv.ParseFloat(d.values[FieldAccuracy], 64); err == nil && accuracy > 1 && accuracy <= 100 {

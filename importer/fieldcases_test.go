@@ -54,7 +54,7 @@ func TestReader_FieldCases(t *testing.T) {
 			t.Fatal(err)
 		}
 		name := words[len(words)-1]
-		found := read(t, o, importer.Detect(name, table), name, string(table))
+		found := read(t, o, name, string(table))
 		if problem := differs(c.Expect, found); problem != "" {
 			t.Errorf("%s: %s:\n%s", filepath.Base(file), problem, brief(found))
 		}

@@ -1,9 +1,7 @@
 package importer
 
 import (
-	"cmp"
 	"path"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -19,13 +17,10 @@ type Options struct {
 	Defaults map[string]string
 	// Where maps columns to the values of the rows to import; other rows are skipped.
 	Where map[string]string
-	// Names has named groups that are fields in a file name; nil: none.
-	Names *regexp.Regexp
 	// Since is the start of the first run without timestamps; such runs are scheduled sequentially
 	// from it. Zero: they are rejected.
 	Since time.Time
-	// Zone is the time zone of timestamps without one; nil: such timestamps are refused. The log of a
-	// driver, which names none anywhere, is then in UTC.
+	// Zone is the time zone of timestamps without one; nil: such timestamps are refused.
 	Zone *time.Location
 	// Now is the maximum end of a run; zero: not checked.
 	Now time.Time
@@ -94,9 +89,7 @@ type runDraft struct {
 	values map[string]string // by field
 	called map[string]string // field to its name in the source, for error messages
 	epochs []PastEpoch
-	nodes  []string // nodes of the run; empty: from FieldNodes
 
-	named     string  // text for Options.Names; empty: the name of the file
 	limit     float64 // time limit of the batch system in seconds; 0: none
 	isTimeout bool    // the batch system ended the run at its limit
 }
@@ -110,17 +103,10 @@ func (d *runDraft) set(field string, v float64) {
 	d.values[field] = strconv.FormatFloat(v, 'f', -1, 64)
 }
 
-// value returns a field from the source, the file name or the defaults.
+// value returns a field from the source or the defaults.
 func (r *Reader) value(d *runDraft, field string) string {
 	if v := strings.TrimSpace(d.values[field]); v != "" {
 		return v
-	}
-	if r.o.Names != nil {
-		if m := r.o.Names.FindStringSubmatch(cmp.Or(d.named, path.Base(d.File))); m != nil {
-			if i := r.o.Names.SubexpIndex(field); i > 0 && m[i] != "" {
-				return m[i]
-			}
-		}
 	}
 	return strings.TrimSpace(r.o.Defaults[field])
 }

@@ -29,7 +29,6 @@ const (
 	ReasonMixed      = "the log has lines of another job or of a restart"
 	ReasonSteps      = "the rows are steps of a run"
 	ReasonUnfinished = "the run has no end"
-	ReasonNothing    = "the source has no run"
 )
 
 // Refusal describes why a run was rejected.

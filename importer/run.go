@@ -32,18 +32,14 @@ type PastRun struct {
 	Accuracy  *float64    // final accuracy, 0 to 1; nil: unknown
 	Epochs    []PastEpoch // empty: only the total time is known
 
-	StartedAt time.Time       // without timestamps: zero until it is scheduled
-	hasNoTime bool            // imported events without a measured time
-	timeless  bool            // the source has no timestamps
-	kept      []schemas.Event // original events, if the source has them
+	StartedAt time.Time // without timestamps: zero until it is scheduled
+	timeless  bool      // the source has no timestamps
 }
 
 // PastEpoch is one epoch of a Run.
 type PastEpoch struct {
 	Number   uint32
 	Seconds  float64  // above 0
-	Source   string   // schemas.DurationReported or DurationArrival
-	End      float64  // seconds from the start of the run; 0: directly after the previous epoch
 	Loss     *float64 // training loss
 	Accuracy *float64 // 0 to 1
 	Metric   string   // behind the accuracy, if that is not the metric itself
@@ -61,15 +57,9 @@ func duration(seconds float64) time.Duration {
 	return time.Duration(seconds * float64(time.Second))
 }
 
-// EndID returns the identity of the last event of the run.
-func (r *PastRun) EndID() string { return schemas.EndedID(r.JobID, r.Number, r.Outcome) }
-
 // Events returns the run's events in the order of publication. The last one is the end, so that a
 // log that contains the end contains the whole run.
 func (r *PastRun) Events() []schemas.Event {
-	if r.kept != nil {
-		return r.kept
-	}
 	events := []schemas.Event{r.started(r.JobID)}
 	for i := range r.Beside {
 		id := fmt.Sprintf("%s-beside-%d", r.JobID, i+1)
@@ -80,14 +70,12 @@ func (r *PastRun) Events() []schemas.Event {
 	end := r.startup()
 	for i := range r.Epochs {
 		e := &r.Epochs[i]
-		if end += e.Seconds; e.End > 0 {
-			end = e.End
-		}
+		end += e.Seconds
 		x := &schemas.Epoch{
 			Setting:         r.Setting,
 			Epoch:           e.Number,
 			DurationSeconds: e.Seconds,
-			DurationSource:  e.Source,
+			DurationSource:  schemas.DurationReported,
 			NodeCores:       r.Cores,
 			Loss:            e.Loss,
 			Accuracy:        e.Accuracy,

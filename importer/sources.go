@@ -11,25 +11,9 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 )
-
-// ParseNames compiles a pattern for Options.Names. Its groups must be fields.
-func ParseNames(pattern string) (*regexp.Regexp, error) {
-	names, err := regexp.Compile(pattern)
-	if err != nil {
-		return nil, err
-	}
-	for _, group := range names.SubexpNames()[1:] {
-		if group != "" && !slices.Contains(Fields(), group) {
-			return nil, fmt.Errorf("the group %q is not a field; want one of %s",
-				group, strings.Join(Fields(), ", "))
-		}
-	}
-	return names, nil
-}
 
 // CheckColumns returns an error that names a key of Options.Columns that is not a field.
 func CheckColumns(columns map[string]string) error {
@@ -42,35 +26,28 @@ func CheckColumns(columns map[string]string) error {
 	return nil
 }
 
-// Formats of sources.
+// Formats of files.
 const (
-	FormatAuto   = "auto"   // detected by file name and content
-	FormatCSV    = "csv"    // one row per run or epoch
-	FormatJSON   = "json"   // one line per run or event
-	FormatBigDL  = "bigdl"  // the log of a BigDL driver: one run
-	FormatMLflow = "mlflow" // the directory of MLflow's file store
-	FormatSlurm  = "slurm"  // the output of sacct --parsable2
-	FormatPBS    = "pbs"    // the accounting log of PBS
+	formatCSV   = "csv"   // one row per run or epoch
+	formatJSON  = "json"  // one line per run or epoch, or a document
+	formatSlurm = "slurm" // the output of sacct
+	formatPBS   = "pbs"   // the accounting log of PBS
 )
 
-// Detect returns the format of a file according to its name and first bytes, or "".
-func Detect(name string, begin []byte) string {
+// detect returns the format of a file according to its name and first bytes.
+func detect(name string, begin []byte) string {
 	text := string(begin)
-	switch extension := strings.ToLower(path.Ext(name)); {
+	extension := strings.ToLower(path.Ext(name))
+	isTable := extension == ".csv" || extension == ".tsv"
+	switch {
 	case isSacct(text):
-		return FormatSlurm
+		return formatSlurm
 	case pbsLine.MatchString(firstOf(text)):
-		return FormatPBS
-	case strings.Contains(text, "][Wall Clock "):
-		return FormatBigDL
-	case extension == ".csv" || extension == ".tsv":
-		return FormatCSV
-	case strings.HasPrefix(strings.TrimLeft(text, "[ \t\r\n"), "{"):
-		return FormatJSON
-	case extension == ".log":
-		return FormatBigDL
+		return formatPBS
+	case !isTable && strings.HasPrefix(strings.TrimLeft(text, "[ \t\r\n"), "{"):
+		return formatJSON
 	}
-	return ""
+	return formatCSV
 }
 
 // firstOf returns the first line of a text.
@@ -97,62 +74,35 @@ func isSacct(text string) bool {
 		(slices.Contains(columns, "JobID") || slices.Contains(columns, "JobIDRaw"))
 }
 
-// File reads a source of a format other than FormatAuto and FormatMLflow. It returns only I/O
-// errors and invalid options; Finish returns rejected runs.
-func (r *Reader) File(format, name string, in io.Reader) error {
-	if format == FormatCSV {
-		return r.csv(name, in)
-	}
-	if format == FormatJSON {
-		return r.json(name, in)
-	}
-	if len(r.o.Where) > 0 {
-		return errNoRows(name)
-	}
-	switch format {
-	case FormatBigDL:
-		return r.bigdl(name, in)
-	case FormatSlurm:
-		return r.slurm(name, in)
-	case FormatPBS:
-		return r.pbs(name, in)
-	}
-	return fmt.Errorf("%s: no file can have the format %s", name, format)
-}
-
-// errNoRows is the error of --where for a source without rows.
-func errNoRows(name string) error {
-	return fmt.Errorf("%s: --where selects only rows of CSV and JSON files", name)
-}
-
-// Path reads a file, or a directory of MLflow, in a format or FormatAuto.
-func (r *Reader) Path(format, name string) error {
-	info, err := os.Stat(name)
-	if err != nil {
-		return err
-	}
-	if info.IsDir() {
-		if format != FormatAuto && format != FormatMLflow {
-			return fmt.Errorf("%s is a directory: name its files, or --format mlflow", name)
-		}
-		return r.Directory(filepath.ToSlash(name), os.DirFS(name))
-	}
+// Path reads a file.
+func (r *Reader) Path(name string) error {
 	file, err := os.Open(name)
 	if err != nil {
 		return err
 	}
 	defer file.Close() // Nothing is written.
+	return r.File(filepath.ToSlash(name), file)
+}
+
+// File reads a file in the format that detect finds. It returns only I/O errors and invalid options;
+// Finish returns rejected runs.
+func (r *Reader) File(name string, file io.Reader) error {
 	in := bufio.NewReaderSize(file, 64<<10)
-	if format == FormatAuto {
-		begin, err := in.Peek(64 << 10)
-		if err != nil && !errors.Is(err, io.EOF) {
-			return fmt.Errorf("read %s: %w", name, err)
-		}
-		if format = Detect(name, begin); format == "" {
-			return fmt.Errorf("%s has an unknown format: set --format", name)
-		}
+	begin, err := in.Peek(64 << 10)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("read %s: %w", name, err)
 	}
-	return r.File(format, filepath.ToSlash(name), in)
+	switch format := detect(name, begin); {
+	case format == formatCSV:
+		return r.csv(name, in)
+	case format == formatJSON:
+		return r.json(name, in)
+	case len(r.o.Where) > 0:
+		return fmt.Errorf("%s: --where selects only rows of CSV and JSON files", name)
+	case format == formatPBS:
+		return r.pbs(name, in)
+	}
+	return r.slurm(name, in)
 }
 
 // Sacct reads the jobs of all users that ran since a time, such as now-90days, from the accounting

@@ -1,14 +1,9 @@
 package replay
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"maps"
-	"slices"
 	"time"
 
 	"courier/bus"
@@ -142,93 +137,4 @@ func (l *Log) firstOfJobs() uint64 {
 		}
 	}
 	return 0
-}
-
-// savedLine is a line of a saved log: an event with its position, or an artifact.
-type savedLine struct {
-	Subject  string          `json:"subject,omitempty"`
-	Stream   string          `json:"stream,omitempty"`
-	Sequence uint64          `json:"sequence,omitempty"` // in its stream
-	StoredAt *time.Time      `json:"stored_at,omitempty"`
-	Event    json.RawMessage `json:"event,omitempty"`
-	Artifact string          `json:"artifact,omitempty"` // SHA-256 of Data in hex
-	Data     []byte          `json:"data,omitempty"`     // base64 in JSON
-}
-
-// Write writes the log as JSON lines: artifacts ordered by digest, then the events. The same log
-// gives the same bytes.
-func (l *Log) Write(out io.Writer) error {
-	lines := bufio.NewWriter(out)
-	e := json.NewEncoder(lines)
-	for _, digest := range slices.Sorted(maps.Keys(l.Artifacts)) {
-		if err := e.Encode(savedLine{Artifact: digest, Data: l.Artifacts[digest]}); err != nil {
-			return err
-		}
-	}
-
-	for i := range l.Records {
-		r := &l.Records[i]
-		event, err := schemas.Marshal(r.Event)
-		if err != nil {
-			return err
-		}
-		line := savedLine{
-			Subject:  r.Subject,
-			Stream:   r.Stream,
-			Sequence: r.Sequence,
-			StoredAt: &r.StoredAt,
-			Event:    event,
-		}
-		if err := e.Encode(line); err != nil {
-			return err
-		}
-	}
-	return lines.Flush()
-}
-
-// Parse reads the JSON lines of Write. An error names the line.
-func Parse(in io.Reader) (*Log, error) {
-	l := &Log{Artifacts: map[string][]byte{}}
-	d := json.NewDecoder(bufio.NewReader(in))
-	for n := 1; ; n++ {
-		var line savedLine
-		err := d.Decode(&line)
-		if errors.Is(err, io.EOF) {
-			return l, nil
-		}
-		if err == nil {
-			err = l.add(&line)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("line %d: %s", n, schemas.Plain(err))
-		}
-	}
-}
-
-func (l *Log) add(line *savedLine) error {
-	switch {
-	case line.Artifact != "":
-		l.Artifacts[line.Artifact] = line.Data
-		return nil
-	case line.StoredAt == nil || line.Sequence == 0 || !slices.Contains(streamNames, line.Stream):
-		return errors.New("want an event with subject, stream, sequence and stored_at, or an artifact")
-	}
-
-	e, err := schemas.Parse(line.Subject, line.Event)
-	if err != nil {
-		return err
-	}
-	if s, ok := e.(interface{ SetSequence(uint64) }); ok {
-		s.SetSequence(line.Sequence)
-	}
-	l.Records = append(l.Records, LogRecord{
-		Record: bus.Record{
-			Event:    e,
-			Subject:  line.Subject,
-			Sequence: line.Sequence,
-			StoredAt: line.StoredAt.UTC(),
-		},
-		Stream: line.Stream,
-	})
-	return nil
 }

@@ -19,15 +19,13 @@ import (
 type importCommand struct {
 	natsFlags
 	outputFlags
-	Paths  []string `arg:"" optional:"" help:"Files, or directories of MLflow."`
+	Paths  []string `arg:"" optional:"" help:"Files."`
 	Sacct  string   `help:"Read the jobs of Slurm's accounting since this time, such as now-90days." placeholder:"TIME"`
-	Format string   `help:"Format of the sources. auto: by name and content; csv: a row per run or epoch; json: a line per run, epoch or event, or a document; bigdl: a driver log; mlflow: a file store; slurm: the output of sacct; pbs: an accounting log." enum:"auto,csv,json,bigdl,mlflow,slurm,pbs" default:"auto"`
 	DryRun bool     `help:"Only report what would be imported."`
 	Train  bool     `help:"Fit the regressors on the runs at once." default:"true" negatable:""`
 
-	Columns         map[string]string `help:"Names of fields in the source that are not recognized, such as batch_size=bs,cpus=workers. Also for MLflow parameters and metrics." placeholder:"FIELD=NAME" mapsep:","`
+	Columns         map[string]string `help:"Names of fields in the source that are not recognized, such as batch_size=bs,cpus=workers." placeholder:"FIELD=NAME" mapsep:","`
 	Where           map[string]string `help:"Only rows whose column has this value, such as time_suspect=0; may be repeated." mapsep:"none" placeholder:"COLUMN=VALUE"`
-	NamePattern     string            `help:"Regular expression that reads fields from file names, such as 'cpu(?P<cpus>\\d+)-batch(?P<batch_size>\\d+)'." placeholder:"REGEXP"`
 	Model           string            `help:"Model of runs whose source names none."`
 	Dataset         string            `help:"Dataset of runs whose source names none."`
 	BatchSize       uint32            `help:"Batch size of runs whose source has none; default: unknown." placeholder:"N"`
@@ -37,7 +35,7 @@ type importCommand struct {
 	Node            string            `help:"Node of runs whose source names none (default: the name of the source, so that runs of two sources are not neighbours)."`
 	NodeCores       uint32            `help:"Number of logical processors of the node of such runs." placeholder:"N"`
 	Since           string            `help:"Start of the first run, for sources without timestamps. Runs follow one another from there, with concurrent_jobs equal neighbours." placeholder:"DATE"`
-	TimeZone        string            `help:"Time zone of timestamps without one, such as Europe/Amsterdam. Without it they are refused, except in the logs of drivers, which are then in UTC."`
+	TimeZone        string            `help:"Time zone of timestamps without one, such as Europe/Amsterdam. Without it they are refused."`
 }
 
 func (c *importCommand) Run(w *environment) error {
@@ -89,11 +87,6 @@ func (c *importCommand) options() (o importer.Options, err error) {
 			return o, usagef("--since: %w", err)
 		}
 	}
-	if c.NamePattern != "" {
-		if o.Names, err = importer.ParseNames(c.NamePattern); err != nil {
-			return o, usagef("--name-pattern: %w", err)
-		}
-	}
 	return o, nil
 }
 
@@ -122,7 +115,7 @@ func (c *importCommand) read(w *environment, o importer.Options) (importer.ReadR
 		}
 	}
 	for _, path := range c.Paths {
-		if err := r.Path(c.Format, path); err != nil {
+		if err := r.Path(path); err != nil {
 			return importer.ReadResult{}, err
 		}
 	}

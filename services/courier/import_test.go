@@ -144,7 +144,7 @@ func TestImport_CompletesAnInterruptedImport(t *testing.T) {
 	if err := os.WriteFile(path, []byte(rows), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c := importCommand{Paths: []string{path}, Format: "auto", TimeZone: "UTC"}
+	c := importCommand{Paths: []string{path}, TimeZone: "UTC"}
 	o, err := c.options()
 	if err != nil {
 		t.Fatal(err)

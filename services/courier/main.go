@@ -51,7 +51,7 @@ type cli struct {
 	Top     topCommand     `cmd:"" group:"jobs" help:"Watch the open jobs, those at risk first, with the advice, and the nodes."`
 	Cancel  cancelCommand  `cmd:"" group:"jobs" help:"Cancel a job."`
 	Receipt receiptCommand `cmd:"" group:"jobs" help:"Summarize an ended job: promise, result, lost time, and what was learned."`
-	Import  importCommand  `cmd:"" group:"jobs" help:"Import past runs into the log: CSV, JSON lines, logs of BigDL, MLflow, Slurm."`
+	Import  importCommand  `cmd:"" group:"jobs" help:"Import past runs into the log: CSV, JSON, Slurm, PBS."`
 
 	Score    scoreCommand    `cmd:"" group:"studies" help:"Show SLO attainment and the calibration of probabilities."`
 	SQL      sqlCommand      `cmd:"" group:"studies" name:"sql" help:"Query the tables of a local cluster with SQL."`

@@ -2,9 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
-	"io"
-	"os"
 
 	"courier/replay"
 	"courier/services/local"
@@ -13,9 +10,7 @@ import (
 type replayCommand struct {
 	natsFlags
 	outputFlags
-	Data          string  `help:"Data directory of the courier all whose log is replayed; it may be running or stopped." type:"path" placeholder:"DIR" xor:"source"`
-	Log           string  `help:"Saved log to replay, JSON lines; - is standard input." placeholder:"FILE" xor:"source"`
-	Save          string  `help:"Only save the log with its regressors as JSON lines to this file; - is standard output." placeholder:"FILE"`
+	Data          string  `help:"Data directory of the courier all whose log is replayed; it may be running or stopped." type:"path" placeholder:"DIR"`
 	AsOfLastMonth bool    `help:"Only count the late jobs of the last month that would have been in time if Courier had chosen their batch size from the runs before them. Jobs with an SLO or with a time limit of Slurm count." name:"as-of-last-month"`
 	Confidence    float64 `help:"Confidence that --as-of-last-month requests for every job, between 0 and 1." default:"${confidence}" placeholder:"RATIO"`
 }
@@ -26,14 +21,6 @@ func (c *replayCommand) Run(w *environment) error {
 	}
 	l, err := c.read(w)
 	if err != nil {
-		return err
-	}
-	if c.Save != "" {
-		if err := writeOut(w, c.Save, l.Write); err != nil {
-			return err
-		}
-		_, err = fmt.Fprintf(w.stderr, "saved %d events and %d regressor files\n",
-			len(l.Records), len(l.Artifacts))
 		return err
 	}
 	if c.AsOfLastMonth {
@@ -51,26 +38,10 @@ func (c *replayCommand) Run(w *environment) error {
 }
 
 func (c *replayCommand) read(w *environment) (*replay.Log, error) {
-	switch {
-	case c.Data != "":
+	if c.Data != "" {
 		return readDirectory(w, c.Data)
-	case c.Log == "":
-		return readServer(w, c.natsFlags)
 	}
-	in := io.Reader(os.Stdin)
-	if c.Log != "-" {
-		file, err := os.Open(c.Log)
-		if err != nil {
-			return nil, err
-		}
-		defer file.Close() // Nothing is written.
-		in = file
-	}
-	l, err := replay.Parse(in)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", c.Log, err)
-	}
-	return l, nil
+	return readServer(w, c.natsFlags)
 }
 
 // readDirectory reads the log of a courier all, from its server if that runs, or else from a new
