@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -76,9 +77,16 @@ func TestInstrumentation(t *testing.T) {
 	}
 }
 
-// The installed wheel passes its tests, and publishes events of the contract.
-func TestPythonClient_PublishesTheEventsOfTheContract(t *testing.T) {
+// The wheel is installed once for all tests of the client.
+func TestPythonClient(t *testing.T) {
 	python := install(t)
+	t.Run("publishes the events of the contract", func(t *testing.T) { testEvents(t, python) })
+	t.Run("is typed", func(t *testing.T) { testTypes(t, python) })
+	t.Run("asks", func(t *testing.T) { testQuestions(t, python) })
+}
+
+// The installed wheel passes its tests, and publishes events of the contract.
+func testEvents(t *testing.T, python string) {
 	server := bustest.NewServer(t)
 	b := server.Connect(t)
 	tests, err := filepath.Abs("tests")
@@ -149,8 +157,7 @@ func text(e schemas.Event) string {
 }
 
 // mypy accepts the package and right calls, and refuses wrong ones.
-func TestPythonClient_IsTyped(t *testing.T) {
-	python := install(t)
+func testTypes(t *testing.T, python string) {
 	out, err := run(t, ".", nil, python, "-m", "pip", "install", "--quiet", "--retries=1", "--timeout=10", "mypy")
 	if err != nil {
 		t.Skipf("mypy is not available: %v\n%s", err, out)
@@ -165,26 +172,29 @@ func TestPythonClient_IsTyped(t *testing.T) {
 	if out, err := check(right); err != nil {
 		t.Errorf("mypy refuses %s: %v\n%s", right, err, out)
 	}
-	for _, call := range []string{
+
+	wrong := []string{
 		`courier_client.Job("m").epoch("first")`,
 		`courier_client.Job("m").epoch(1, acuracy=0.5)`,
 		`courier_client.Job("m").close(1)`,
 		`courier_client.Client().predict("m", cpus=2)`,
 		`courier_client.Client().status(7)`,
-	} {
-		file := filepath.Join(t.TempDir(), "wrong.py")
-		if err := os.WriteFile(file, []byte("import courier_client\n"+call+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if out, err := check(file); err == nil {
+	}
+	file := filepath.Join(t.TempDir(), "wrong.py")
+	text := "import courier_client\n" + strings.Join(wrong, "\n") + "\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, _ = check(file)
+	for i, call := range wrong {
+		if place := fmt.Sprintf("wrong.py:%d: error:", i+2); !strings.Contains(out, place) {
 			t.Errorf("mypy accepts %s:\n%s", call, out)
 		}
 	}
 }
 
 // The client asks services of the contract, and raises their refusals.
-func TestPythonClient_Asks(t *testing.T) {
-	python := install(t)
+func testQuestions(t *testing.T, python string) {
 	server := bustest.NewServer(t)
 	b := server.Connect(t)
 	ctx, stop := context.WithCancel(t.Context())

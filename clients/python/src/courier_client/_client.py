@@ -82,8 +82,10 @@ class Client:
         import nats.errors
 
         try:
+            # Without a bound of attempts, nats-py tries an unreachable server for two minutes.
             connection = await nats.connect(
-                self._url, connect_timeout=2, allow_reconnect=False, name="courier-client")
+                self._url, connect_timeout=2, allow_reconnect=False, name="courier-client",
+                max_reconnect_attempts=1, reconnect_time_wait=0)
         except (OSError, nats.errors.Error) as error:
             raise RequestError("unavailable", f"{self._url}: {error}") from error
         try:
