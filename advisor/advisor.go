@@ -35,7 +35,7 @@ type Options struct {
 // Policy is the policy of a cluster, the same for all its advisors.
 type Policy struct {
 	Admission string `help:"Policy for a job that would break the promise of a running job: advise reports it and lets the job start, protect refuses the job, queue holds it until it fits. Use the same policy for all advisors of a cluster." enum:"advise,protect,queue" default:"advise" env:"COURIER_ADMISSION"`
-	MoveCPUs  string `name:"move-cpus" help:"Whether the CPUs of running --elastic jobs change, so that jobs at risk get CPUs that others can spare. off: never; dry-run: the changes are published and assessed, but not carried out; on: the runners carry them out. Use the same value for all advisors of a cluster." enum:"off,dry-run,on" default:"dry-run" env:"COURIER_MOVE_CPUS"`
+	MoveCPUs  string `name:"move-cpus" help:"Whether the CPUs of running --elastic jobs change, so that jobs at risk get CPUs that others can spare. off: never; dry-run: the changes are published, but not carried out; on: the runners carry them out. Use the same value for all advisors of a cluster." enum:"off,dry-run,on" default:"dry-run" env:"COURIER_MOVE_CPUS"`
 	Objective string `help:"What the CPUs of running --elastic jobs move for. slo: that most SLOs are met; jct: that the mean completion time is short; quality: that jobs whose loss falls fastest get CPUs; cost: that jobs take few core-hours; efficiency: that CPUs go to the jobs that they make faster, and stay free otherwise. Jobs keep the SLO that they were promised under each. Use the same value for all advisors of a cluster." enum:"${objectives}" default:"slo" env:"COURIER_OBJECTIVE"`
 }
 
@@ -157,7 +157,7 @@ func (a *Advisor) waitFor(ctx context.Context, sequence uint64) {
 // Options.MoveCPUs.
 const (
 	MovesOff    = "off"     // the CPUs of elastic jobs do not change
-	MovesDryRun = "dry-run" // changes are published and assessed, but not carried out
+	MovesDryRun = "dry-run" // changes are published, but not carried out
 	MovesOn     = "on"
 )
 

@@ -173,7 +173,7 @@ func moveText(e *schemas.Moved) string {
 // moveInputs describes why a move of CPUs was planned. Of the steps of a move, only the first epoch with
 // it, or the start of a dry run, repeats that.
 func moveInputs(e *schemas.Moved) string {
-	if e.Outcome != schemas.MoveCarriedOut && (e.Outcome != schemas.MoveDryRun || e.EpochsMeasured > 0) {
+	if e.Outcome != schemas.MoveCarriedOut && e.Outcome != schemas.MoveDryRun {
 		return ""
 	}
 	text := ""

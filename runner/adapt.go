@@ -149,10 +149,8 @@ func (j *job) publishMove(e *schemas.Moved) {
 	case schemas.MoveRefused:
 		j.screen.message("%s rejected: %s", moveText(e, e.ToBatchSize, e.ToCPUs), schemas.OneLine(e.Reason))
 	case schemas.MoveDryRun:
-		if e.EpochsMeasured == 0 {
-			j.screen.message("%s would be changed to %s, but moves are not turned on",
-				moveText(e, e.FromBatchSize, e.FromCPUs), moveText(e, e.ToBatchSize, e.ToCPUs))
-		}
+		j.screen.message("%s would be changed to %s, but moves are not turned on",
+			moveText(e, e.FromBatchSize, e.FromCPUs), moveText(e, e.ToBatchSize, e.ToCPUs))
 	case schemas.MoveUndone:
 		j.screen.message("returning to %s: %s",
 			moveText(e, e.FromBatchSize, e.FromCPUs), schemas.OneLine(e.Reason))

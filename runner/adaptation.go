@@ -45,8 +45,6 @@ type adaptation struct {
 	lastCause  uint64    // cause of the newest advice
 	requested  *move     // requested from the job, and not applied yet
 	onTrial    *move     // applied, and not assessed yet
-	dryRun     *move     // last move that was reported as a dry run; nil: none
-	dryEpochs  []float64 // durations of the epochs since that report
 	barredTill map[uint32]time.Time
 	reports    map[string]time.Time // last one of each dry run and rejection
 }
@@ -121,29 +119,8 @@ func (a *adaptation) rehearse(m *move, now time.Time) adaptationStep {
 	if a.wasReported(fmt.Sprint(m.Purpose, m.from, m.to), now) {
 		return adaptationStep{}
 	}
-	a.dryRun, a.dryEpochs = m, nil
 	m.BeforeEpochSeconds = mean(a.recent)
 	return adaptationStep{moved: m.event(a, schemas.MoveDryRun, "moves are not turned on")}
-}
-
-// assessDryRun compares the epochs since a dry run with the prediction without the move.
-func (a *adaptation) assessDryRun(seconds float64) adaptationStep {
-	m := a.dryRun
-	if m == nil || seconds <= 0 || len(a.dryEpochs) >= assessedEpochs {
-		return adaptationStep{}
-	}
-	if a.dryEpochs = append(a.dryEpochs, seconds); len(a.dryEpochs) < assessedEpochs {
-		return adaptationStep{}
-	}
-	after, reason := mean(a.dryEpochs), "moves are not turned on"
-	if m.UnmovedEpochSeconds != nil && m.PredictedEpochSeconds != nil {
-		reason = fmt.Sprintf("moves are not turned on: epochs take %s, predicted were %s, and %s with it",
-			schemas.FormatSeconds(*after), schemas.FormatSeconds(*m.UnmovedEpochSeconds),
-			schemas.FormatSeconds(*m.PredictedEpochSeconds))
-	}
-	e := m.event(a, schemas.MoveDryRun, reason)
-	e.AfterEpochSeconds, e.EpochsMeasured = after, assessedEpochs
-	return adaptationStep{moved: e}
 }
 
 // objection returns why a move is not started, or an empty string. The text before a colon
@@ -226,7 +203,7 @@ func (a *adaptation) addEpoch(number, value uint32, seconds float64, now time.Ti
 		return adaptationStep{}
 	}
 
-	s := a.assessDryRun(seconds)
+	var s adaptationStep
 	switch m := a.requested; {
 	case m != nil && value == m.to:
 		s = a.applied(m, number, seconds)

@@ -259,7 +259,7 @@ func (j *job) launch(epochsDone uint32) error {
 
 // terminalSize returns the size of the job's terminal.
 func (j *job) terminalSize() windowSize {
-	return sizeOf(j.o.Stdout, j.o.Stderr, j.o.Stdin).widened()
+	return sizeOf(j.o.Stdout, j.o.Stderr, j.o.Stdin)
 }
 
 // createCgroup creates a cgroup for the command if that is permitted.

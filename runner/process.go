@@ -139,6 +139,9 @@ func newCommand(arguments, env []string, stdin *os.File) *exec.Cmd {
 	return cmd
 }
 
+// windowSize is the size of a terminal.
+type windowSize struct{ rows, columns uint16 }
+
 // outputChunk is output of a job with its time of arrival.
 type outputChunk struct {
 	stream int // 0: standard output or the terminal, 1: standard error; or the number of a connection

@@ -3,16 +3,18 @@ package runner
 import (
 	"fmt"
 	"io"
+	"os"
 	"sync"
 	"sync/atomic"
 	"unicode/utf8"
+
+	"golang.org/x/term"
 )
 
 // screen writes the output of the job, messages and the progress bar to standard output and
-// standard error. The output of the job is unchanged, except on a terminal that is narrower than
-// that of the job. The progress bar is one line, which is
-// cleared before other output and drawn again after it, but never within a line of the job. A
-// screen is safe for concurrent use.
+// standard error. The output of the job is unchanged. The progress bar is one line, which is cleared
+// before other output and drawn again after it, but never within a line of the job. A screen is safe
+// for concurrent use.
 type screen struct {
 	mu         sync.Mutex
 	streams    [2]io.Writer // standard output and standard error
@@ -22,9 +24,6 @@ type screen struct {
 	isMidLine  [2]bool         // the job has not completed its line on that stream
 	isBroken   [2]bool         // a write to that stream failed
 	said       map[string]bool // formats of messageOnce
-
-	width  func() int // width of the terminal at standard output; nil: it is no terminal
-	narrow narrower   // of the job's terminal, which may be wider
 
 	// later has the messages that wait; nil: they are printed at once. A terminal may be paused (Ctrl-S, a
 	// pager). Heartbeats and cancellations must not wait for it.
@@ -93,8 +92,19 @@ func newScreen(stdout, stderr io.Writer, hasBar bool) *screen {
 	if hasBar {
 		s.columns = widthOf(stderr)
 	}
-	s.width = widthOf(stdout)
 	return s
+}
+
+// widthOf returns what reads the width of a terminal; nil if w is not a terminal.
+func widthOf(w io.Writer) func() int {
+	f, isFile := w.(*os.File)
+	if !isFile || f == nil || !term.IsTerminal(int(f.Fd())) {
+		return nil
+	}
+	return func() int {
+		columns, _, _ := term.GetSize(int(f.Fd())) // 0 if it is closed
+		return columns
+	}
 }
 
 // write writes output of the job to a stream. If the stream is broken, the output is discarded and
@@ -104,11 +114,6 @@ func (s *screen) write(stream int, data []byte) {
 	defer s.mu.Unlock()
 	s.printQueued()
 	s.clearBar()
-	if s.width != nil && stream == 0 {
-		if columns := s.width(); columns > 0 && columns < minJobColumns {
-			data = s.narrow.cut(data, columns)
-		}
-	}
 	if !s.isBroken[stream] {
 		_, err := s.streams[stream].Write(data)
 		s.isBroken[stream] = err != nil

@@ -95,7 +95,7 @@ func TestRun_ForwardsTheWindowSize(t *testing.T) {
 	if err := syscall.Kill(os.Getpid(), unix.SIGWINCH); err != nil {
 		t.Fatal(err)
 	}
-	screen.Await(t, "size 100 33") // wider than the terminal
+	screen.Await(t, "size 91 33")
 	<-done
 }
 

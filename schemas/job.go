@@ -213,7 +213,7 @@ type Epoch struct {
 	JobMemoryPressureRatio *float64 `json:"job_memory_pressure_ratio,omitempty" ch:"job_memory_pressure_ratio"`
 	// Share of time in which all tasks of the cgroup with work waited for memory, 0 to 1.
 	JobMemoryFullPressureRatio *float64 `json:"job_memory_full_pressure_ratio,omitempty" ch:"job_memory_full_pressure_ratio"`
-	// Figures that are from the job's cgroup: "cpu", "memory" and "io".
+	// Figures that are from the job's cgroup: "cpu" and "memory".
 	JobCgroupFigures []string `json:"job_cgroup_figures,omitempty" ch:"job_cgroup_figures"`
 
 	Phases
@@ -223,7 +223,6 @@ type Epoch struct {
 const (
 	FigureCPU    = "cpu"
 	FigureMemory = "memory"
-	FigureIO     = "io"
 )
 
 // EpochID returns the identity of an epoch event.
@@ -240,7 +239,7 @@ func (e *Epoch) Validate() error {
 		return Invalid("duration_seconds", "missing or 0; want a time above 0")
 	}
 	for _, f := range e.JobCgroupFigures {
-		if err := OneOf("job_cgroup_figures", f, FigureCPU, FigureMemory, FigureIO); err != nil {
+		if err := OneOf("job_cgroup_figures", f, FigureCPU, FigureMemory); err != nil {
 			return err
 		}
 	}

@@ -77,35 +77,6 @@ func sumOf(values map[string]float64, unit float64, keys ...string) *float64 {
 	return &sum
 }
 
-// parseIOStat parses io.stat and sums the bytes over the devices that count. An empty text means that
-// nothing was transferred.
-func parseIOStat(text []byte, counts func(device string) bool) (read, written float64, ok bool) {
-	devices, counted := 0, 0
-	for line := range bytes.Lines(text) {
-		fields := strings.Fields(string(line))
-		if len(fields) < 2 {
-			continue
-		}
-		devices++
-		if !counts(fields[0]) {
-			continue
-		}
-		counted++
-		for _, f := range fields[1:] {
-			key, value, _ := strings.Cut(f, "=")
-			n, err := strconv.ParseUint(value, 10, 64)
-			switch {
-			case err != nil:
-			case key == "rbytes":
-				read += float64(n)
-			case key == "wbytes":
-				written += float64(n)
-			}
-		}
-	}
-	return read, written, counted > 0 || devices == 0
-}
-
 // parsePIDs parses the text of cgroup.procs. A process of another namespace has the PID 0.
 func parsePIDs(text []byte) []int {
 	var pids []int

@@ -54,42 +54,9 @@ const (
 		"nr_periods 0\nnr_throttled 0\nthrottled_usec 0\n"
 	memoryStatV2 = "anon 41943040\nfile 104857600\nkernel 1200128\nshmem 0\n" +
 		"file_mapped 2097152\nfile_dirty 0\ninactive_anon 4096\nworkingset_refault_anon 0\n"
-	ioStatV2 = "253:0 rbytes=999 wbytes=999 rios=9 wios=9 dbytes=0 dios=0\n" +
-		"8:0 rbytes=4096 wbytes=8192 rios=1 wios=2 dbytes=0 dios=0\n" +
-		"259:0 rbytes=100 wbytes=0 rios=1 wios=0 dbytes=0 dios=0 cost.usage=5\n7:1 \n"
 )
 
-// isTestDisk reports whether a device of these files is a disk. 253:0 is stacked on the disks.
-func isTestDisk(device string) bool { return device == "8:0" || device == "259:0" }
-
 func TestCgroupFiles(t *testing.T) {
-	type figures struct {
-		Read, Written float64
-		OK            bool
-	}
-	io := func(read, written float64, ok bool) figures { return figures{read, written, ok} }
-	for _, test := range []struct {
-		name string
-		got  figures
-		want figures
-	}{
-		{"io.stat", io(parseIOStat([]byte(ioStatV2), isTestDisk)), figures{4196, 8192, true}},
-		{"io.stat without transfers", io(parseIOStat(nil, isTestDisk)), figures{0, 0, true}},
-		{
-			"io.stat with stacked devices only",
-			io(parseIOStat([]byte("253:0 rbytes=9 wbytes=9\n"), isTestDisk)),
-			figures{},
-		},
-		{
-			"io.stat, garbage",
-			io(parseIOStat([]byte("8:0 rbytes=-1 wbytes=x =\n\xff \xff=1\n"), isTestDisk)),
-			figures{0, 0, true},
-		},
-	} {
-		if test.got != test.want {
-			t.Errorf("%s = %+v, want %+v", test.name, test.got, test.want)
-		}
-	}
 	for _, test := range []struct {
 		name, text string
 		keys       []string
@@ -138,7 +105,7 @@ func TestParsePressure(t *testing.T) {
 
 func FuzzCgroupFiles(f *testing.F) {
 	for _, seed := range []string{
-		mountsHybrid, mountsContainer, "5:cpu:/a\n0::/b\n", cpuStatV2, memoryStatV2, ioStatV2,
+		mountsHybrid, mountsContainer, "5:cpu:/a\n0::/b\n", cpuStatV2, memoryStatV2,
 		"some avg10=0.00 total=5\n", "12\n0\n",
 	} {
 		f.Add(seed, seed)
@@ -152,10 +119,6 @@ func FuzzCgroupFiles(f *testing.F) {
 			if !(value >= 0) {
 				t.Errorf("parseKeyed: value of %q = %v, want 0 or more", key, value)
 			}
-		}
-		read, written, _ := parseIOStat([]byte(text), func(string) bool { return true })
-		if !(read >= 0 && written >= 0) {
-			t.Errorf("read = %v, written = %v", read, written)
 		}
 		if s := parsePressure([]byte(text)); s.some != nil && !(*s.some >= 0) ||
 			s.full != nil && !(*s.full >= 0) {

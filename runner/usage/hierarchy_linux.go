@@ -3,8 +3,6 @@ package usage
 import (
 	"os"
 	"path/filepath"
-	"regexp"
-	"strings"
 	"sync"
 )
 
@@ -45,24 +43,5 @@ func readCgroup(dir string) (c counters, pressure map[string]stallTime) {
 	if text, err := os.ReadFile(filepath.Join(dir, "memory.stat")); err == nil {
 		c.memoryBytes = sumOf(parseKeyed(text), 1, "anon", "file_mapped")
 	}
-	if text, err := os.ReadFile(filepath.Join(dir, "io.stat")); err == nil {
-		if read, written, ok := parseIOStat(text, isWholeDisk); ok {
-			c.readBytes, c.writtenBytes = &read, &written
-		}
-	}
 	return c, pressure
-}
-
-// wholeDisk matches the names of disks. It excludes partitions and stacked devices (device mapper,
-// software RAID, loop devices), whose bytes would count twice.
-var wholeDisk = regexp.MustCompile(
-	`^([hsv]d[a-z]+|xvd[a-z]+|nvme\d+n\d+|mmcblk\d+|dasd[a-z]+|pmem\d+|[nr]bd\d+)$`)
-
-// isWholeDisk reports whether a device number is that of a whole disk.
-func isWholeDisk(number string) bool {
-	if strings.ContainsAny(number, "/.") {
-		return false
-	}
-	device, err := os.Readlink("/sys/dev/block/" + number)
-	return err == nil && wholeDisk.MatchString(filepath.Base(device))
 }

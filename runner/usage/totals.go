@@ -78,10 +78,6 @@ func (t Totals) Since(earlier Totals) Used {
 		u.memoryBytes = counted.memoryBytes
 		u.cgroupFigures = append(u.cgroupFigures, schemas.FigureMemory)
 	}
-	if counted.readBytes != nil && counted.writtenBytes != nil {
-		u.readBytes, u.writtenBytes = counted.readBytes, counted.writtenBytes
-		u.cgroupFigures = append(u.cgroupFigures, schemas.FigureIO)
-	}
 
 	for r, after := range t.pressure {
 		before := earlier.pressure[r]
