@@ -124,7 +124,7 @@ func (a *Advisor) lastAdmission(ctx context.Context) (uint64, error) {
 	defer cancel()
 	for {
 		a.mu.RLock()
-		j, moved := a.cluster.Live(t.JobID), a.advanced
+		j, moved := a.cluster.Job(t.JobID), a.advanced
 		known := j != nil && (t.Verdict == schemas.Queued || j.State != schemas.StateQueued)
 		a.mu.RUnlock()
 		if known {

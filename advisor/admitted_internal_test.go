@@ -63,7 +63,7 @@ func TestAdvisor_RepredictsRunningJobsAfterARestart(t *testing.T) {
 	a := start(t, b)
 	a.mu.RLock()
 	defer a.mu.RUnlock()
-	j := a.cluster.Live("mlp-7")
+	j := a.cluster.Job("mlp-7")
 	if j == nil || j.State != schemas.StateRunning || j.Advice == nil ||
 		j.Advice.CauseSequence != j.Last || j.Advice.Run != 1 {
 		t.Errorf("job after the restart = %+v, want run 1 with the advice of its last event", j)

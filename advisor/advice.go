@@ -46,8 +46,8 @@ func (a *Advisor) newsAndRisks(
 ) (news bool, risks []*schemas.Risk) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	j := a.cluster.Live(q.JobID)
-	if j == nil {
+	j := a.cluster.Job(q.JobID)
+	if j == nil || j.IsSettled() {
 		return false, nil
 	}
 	if risk := decide.Warn(j, q, advice); risk != nil {

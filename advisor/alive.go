@@ -23,8 +23,8 @@ func (a *Advisor) onAlive(person string, e schemas.Event) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	j := a.cluster.Job(alive.JobID) // of a packed job a copy
-	if j == nil || alive.Run != j.Run {
+	j := a.cluster.Job(alive.JobID)
+	if j == nil || alive.Run != j.Run || j.IsSettled() {
 		return
 	}
 	j.HeardAt(alive.At, a.now())

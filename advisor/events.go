@@ -80,9 +80,9 @@ func (a *Advisor) apply(r bus.Record, live bool) ([]*decide.Question, []*shares.
 	questions := a.affected(r, j, live)
 	if s, ok := r.Event.(*schemas.Submitted); ok && j == nil {
 		// Submit has applied it already, but the jobs that lend CPUs are advised here.
-		j = a.cluster.Live(s.JobID)
+		j = a.cluster.Job(s.JobID)
 	}
-	if live && j != nil {
+	if live && j != nil && !j.IsSettled() {
 		j.LastSeen = a.now() // an event that is read late says nothing about the heartbeats since
 	}
 	return questions, a.affectedPools(j, live)

@@ -51,7 +51,7 @@ func (a *Advisor) job(ctx context.Context, id string) (*cluster.Job, error) {
 // another advisor may have just recorded the job.
 func (a *Advisor) waitUntilKnown(ctx context.Context, id string) {
 	a.mu.RLock()
-	known := a.cluster.Knows(id)
+	known := a.cluster.Job(id) != nil
 	a.mu.RUnlock()
 	if known {
 		return

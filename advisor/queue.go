@@ -117,7 +117,7 @@ func (a *Advisor) admitNext(ctx context.Context, advice *schemas.Advice, revisio
 // or nil.
 func (a *Advisor) admitQueued(queued *schemas.Advice, everywhere bool) *schemas.Advice {
 	return a.admitByShares(queued, everywhere, func(nodes []string, now time.Time) *decide.Question {
-		j := a.cluster.Live(queued.JobID)
+		j := a.cluster.Job(queued.JobID)
 		if j == nil || j.State != schemas.StateQueued {
 			return nil
 		}

@@ -44,7 +44,7 @@ func TestSubmit_ReadsTheLogIfTheJobIsNotInMemory(t *testing.T) {
 				e.JobStamp = stampOf("nightly", "nightly/submitted", 0)
 				c.Apply(e, 1, e.At)
 				finish(c, "nightly")
-				for i := 0; c.Live("nightly") != nil; i++ {
+				for i := 0; c.Job("nightly") != nil; i++ {
 					finish(c, fmt.Sprint("job-", i))
 				}
 			}},

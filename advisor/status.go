@@ -254,7 +254,7 @@ func instant(t time.Time) *time.Time {
 	return &t
 }
 
-// maxSearched bounds the jobs that one request searches, because ended jobs are unpacked for it.
+// maxSearched bounds the jobs that one request searches, because events wait meanwhile.
 const maxSearched = 5000
 
 // list returns a page of jobs, newest first, and the ID after which the next page begins; "" at the
@@ -308,18 +308,13 @@ func isWithin(s *schemas.JobStatus, since, until time.Time) bool {
 		(until.IsZero() || begin == nil || begin.Before(until))
 }
 
-// scoreReply answers job.score. It reads the jobs of a period without holding the lock, because packed
-// jobs take a while to unpack.
+// scoreReply answers job.score. It counts the jobs without holding the lock.
 func (a *Advisor) scoreReply(_ context.Context, q *schemas.ScoreRequest) (any, error) {
 	now := a.now()
 	if q.Since.After(now) {
 		return nil, schemas.Invalid("since", "%s is later than now", q.Since.UTC().Format(time.RFC3339))
 	}
 	a.mu.RLock()
-	if *q == (schemas.ScoreRequest{}) {
-		defer a.mu.RUnlock()
-		return a.cluster.Score(), nil
-	}
 	ended := a.cluster.Ended()
 	a.mu.RUnlock()
 	return cluster.ScoreOf(ended, q, now), nil

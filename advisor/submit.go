@@ -127,12 +127,13 @@ func (a *Advisor) submittedBefore(
 	ctx context.Context, q *schemas.JobRequest,
 ) (*schemas.Advice, error) {
 	a.mu.RLock()
-	j, known := a.cluster.Live(q.JobID), a.cluster.Knows(q.JobID)
+	j := a.cluster.Job(q.JobID)
 	if j != nil && j.Answer != nil {
 		defer a.mu.RUnlock()
 		return sameRequest(j.Request, j.Answer, q)
 	}
 	a.mu.RUnlock()
+	known := j != nil
 	if !known && !a.hasAdmissionPolicy() {
 		return nil, nil
 	}

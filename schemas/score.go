@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// ScoreRequest is job.score: report the SLO attainment. Without fields it covers the whole log; with
-// one it covers the newest jobs that the advisor remembers.
+// ScoreRequest is job.score: report the SLO attainment of the ended jobs that the advisor remembers.
 type ScoreRequest struct {
 	Since time.Time `json:"since,omitzero"`  // only jobs that ended at or after this instant
 	Until time.Time `json:"until,omitzero"`  // only jobs that ended before this instant
@@ -45,10 +44,10 @@ type Score struct {
 	// All such submissions by the predicted probability of the configuration that was run. With
 	// calibrated probabilities the SLO attainment of each range lies in the range.
 	Calibration []CalibrationBin `json:"calibration"`
-	// Earliest end of a job that the advisor remembers, if the request has a field; older jobs are not
-	// counted. Absent if no job has ended.
+	// Earliest end of a job that the advisor remembers; older jobs are not counted. Absent if no job
+	// has ended.
 	From *time.Time `json:"from,omitempty"`
-	// Promises in equal steps of the time, oldest first, if the request has a field.
+	// Promises in equal steps of the time, oldest first.
 	Trend []ScoreStep `json:"trend,omitempty"`
 }
 

@@ -25,7 +25,7 @@ func newArrivals() arrivals {
 // add adds an admitted job, unless it has already been added.
 func (a *arrivals) add(j *Job) {
 	a.remove(j)
-	a.order.add(j)
+	a.order.put(j)
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(j.Promise.Nodes))) {
 		a.onNode[name] = append(a.onNode[name], j)
 		slices.SortFunc(a.onNode[name], compareIDs)

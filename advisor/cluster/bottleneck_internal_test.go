@@ -80,7 +80,7 @@ func TestJob_Bottleneck(t *testing.T) {
 			"", false,
 		},
 	} {
-		j := &Job{jobKey: jobKey{State: schemas.StateRunning}, Setting: schemas.Setting{CPUs: 2}}
+		j := &Job{State: schemas.StateRunning, Setting: schemas.Setting{CPUs: 2}}
 		for n := range 5 {
 			if got := j.Bottleneck(); n < speed.MinReports && got != "" {
 				t.Errorf("%s: after %d epochs: %q", test.name, n, got)
@@ -110,7 +110,7 @@ func TestJob_BottleneckNeedsStableEpochs(t *testing.T) {
 	for name, last := range map[string]*schemas.Epoch{
 		"slower epoch": busy(20, 2, 16), "fewer CPUs": busy(10, 1, 16), "other batch size": busy(10, 2, 32),
 	} {
-		j := &Job{jobKey: jobKey{State: schemas.StateRunning}, Setting: schemas.Setting{CPUs: 2}}
+		j := &Job{State: schemas.StateRunning, Setting: schemas.Setting{CPUs: 2}}
 		for range speed.MinReports {
 			j.addUse(busy(10, 2, 16))
 		}

@@ -15,11 +15,10 @@ import (
 type Cluster struct {
 	limits stateLimits
 
-	jobs   map[string]*Job       // all except the packed jobs
-	packed map[string]*packedJob // the jobs that ended first
-	order  sorted[listed]        // all jobs, by the time of their first event
-	ended  sorted[listed]        // jobs that may be dropped, by EndOrder: the packed ones come first
-	ends   uint64                // the last EndOrder
+	jobs  map[string]*Job
+	order sorted[*Job] // all jobs, by the time of their first event
+	ended sorted[*Job] // jobs that may be dropped, by EndOrder
+	ends  uint64       // the last EndOrder
 
 	running  map[string]*Job
 	waiting  sorted[*Job] // queued jobs, the most urgent first
@@ -29,26 +28,18 @@ type Cluster struct {
 	fleet  schemas.Fleet     // hardware of the nodes
 	models map[string]*Model // by schemas.ModelLevel
 	uses   uint64            // of nodes and models, to drop the least recently used ones
-
-	score score // the SLO attainment that job.score returns
 }
 
 // stateLimits bounds the number of entries of each kind.
-type stateLimits struct{ nodes, models, ended, unpacked int }
+type stateLimits struct{ nodes, models, ended int }
 
 // New returns the state before the first event.
 func New() *Cluster {
 	return &Cluster{
-		limits: stateLimits{
-			nodes:    maxNodes,
-			models:   maxModels,
-			ended:    maxEndedJobs,
-			unpacked: maxUnpackedJobs,
-		},
+		limits:   stateLimits{nodes: maxNodes, models: maxModels, ended: maxEndedJobs},
 		jobs:     map[string]*Job{},
-		packed:   map[string]*packedJob{},
-		order:    sorted[listed]{compare: compareListed},
-		ended:    sorted[listed]{compare: compareEnds},
+		order:    sorted[*Job]{compare: compareListed},
+		ended:    sorted[*Job]{compare: compareEnds},
 		running:  map[string]*Job{},
 		waiting:  sorted[*Job]{compare: compareUrgency},
 		arrivals: newArrivals(),
@@ -58,8 +49,8 @@ func New() *Cluster {
 	}
 }
 
-// Live returns a job that is not packed, or nil.
-func (c *Cluster) Live(id string) *Job { return c.jobs[id] }
+// Job returns a job, or nil if it is not in memory. Only Apply may change one that is settled.
+func (c *Cluster) Job(id string) *Job { return c.jobs[id] }
 
 // Running returns the running jobs in any order.
 func (c *Cluster) Running() iter.Seq[*Job] { return maps.Values(c.running) }
@@ -77,34 +68,11 @@ func (c *Cluster) Admissions() (all []*schemas.Advice) {
 	return all
 }
 
-// Job returns a job, or nil if it is unknown. A packed job is unpacked for the caller: changes to
-// it are lost, and the full answer to its request is only in the event log.
-func (c *Cluster) Job(id string) *Job {
-	if l := c.find(id); l != nil {
-		return l.unpacked()
-	}
-	return nil
-}
-
-// find returns a job or a packed job, or nil.
-func (c *Cluster) find(id string) listed {
-	if j := c.jobs[id]; j != nil {
-		return j
-	}
-	if p := c.packed[id]; p != nil {
-		return p
-	}
-	return nil
-}
-
-// Knows reports whether the job is in memory.
-func (c *Cluster) Knows(id string) bool { return c.find(id) != nil }
-
 // CountByState returns the number of jobs in each state.
 func (c *Cluster) CountByState() map[schemas.State]int {
 	counts := map[schemas.State]int{}
-	for _, l := range c.order.all {
-		counts[l.key().State]++
+	for _, j := range c.order.all {
+		counts[j.State]++
 	}
 	return counts
 }
@@ -127,16 +95,16 @@ func (c *Cluster) NewestFirst(
 ) (jobs iter.Seq[*Job], known bool) {
 	older := c.order.all
 	if after != "" {
-		l := c.find(after)
-		if l == nil {
+		j := c.jobs[after]
+		if j == nil {
 			return nil, false
 		}
-		at, _ := c.order.index(l)
+		at, _ := c.order.index(j)
 		older = older[:at]
 	}
 	return func(yield func(*Job) bool) {
-		for _, l := range slices.Backward(older) {
-			if selection.Includes(l.key().State) && !yield(l.unpacked()) {
+		for _, j := range slices.Backward(older) {
+			if selection.Includes(j.State) && !yield(j) {
 				return
 			}
 		}
@@ -224,9 +192,6 @@ func (c *Cluster) OldestRunning() *Job {
 	}
 	return oldest
 }
-
-// Score returns the SLO attainment of all promises in the event log.
-func (c *Cluster) Score() *schemas.Score { return c.score.reply() }
 
 // ArrivingCPUs returns the number of CPUs that are about to be used on a node.
 func (c *Cluster) ArrivingCPUs(node string, now time.Time) float64 {

@@ -64,7 +64,7 @@ func TestCluster_SilentInTheQueue(t *testing.T) {
 		e.Advice.Admission = &schemas.Admission{Verdict: schemas.Queued}
 		c.Apply(e, uint64(i+1), now)
 	}
-	c.Live("b").HasHeartbeat = true
+	c.Job("b").HasHeartbeat = true
 	for _, test := range []struct {
 		after time.Duration
 		want  []string

@@ -14,7 +14,7 @@
 // time, but none may read it during a change.
 //
 // Its size depends on what is alive: every list and map has a limit, and the entry that was used least
-// recently, or the job that ended first, is dropped. Ended jobs are packed.
+// recently, or the job that ended first, is dropped. Ended jobs lose their progress.
 //
 // # Files
 //
@@ -25,7 +25,7 @@
 //   - cluster.go: the state as a whole; snapshot.go: its encoding
 //   - job.go: the state of one job; load.go, use.go, losses.go, bottleneck.go: of its epochs
 //   - score.go: what the ends of jobs show about promises
-//   - list.go, packed.go: order and memory
+//   - list.go: order
 //
 // The files of a line call only those of its own and of later lines.
 //

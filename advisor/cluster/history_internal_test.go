@@ -13,7 +13,7 @@ import (
 )
 
 // smallLimits are so low that a short history reaches all of them.
-var smallLimits = stateLimits{nodes: 40, models: 12, ended: 150, unpacked: 30}
+var smallLimits = stateLimits{nodes: 40, models: 12, ended: 150}
 
 // historySteps returns the number of steps of all random histories; COURIER_STEPS overrides it.
 func historySteps(t *testing.T) int {
@@ -99,8 +99,8 @@ func checkIndices(t *testing.T, w *randomCluster) {
 	ended := 0
 	for id, j := range c.jobs {
 		counts[j.State]++
-		if j.ID != id || c.packed[id] != nil {
-			wrong("job %s has the key %s, or two keys", j.ID, id)
+		if j.ID != id {
+			wrong("job %s has the key %s", j.ID, id)
 		}
 		if (c.running[id] == j) != (j.State == schemas.StateRunning) {
 			wrong("job %s has state %s, in the running index: %v", id, j.State, c.running[id] == j)
@@ -138,9 +138,14 @@ func checkIndices(t *testing.T, w *randomCluster) {
 	if !isSorted {
 		wrong("a list is not sorted")
 	}
-	if ended += len(c.packed); ended != len(c.ended.all) || len(c.jobs)+len(c.packed) != len(c.order.all) {
-		wrong("%d may be dropped, %d jobs in total; the lists have %d and %d", ended,
-			len(c.jobs)+len(c.packed), len(c.ended.all), len(c.order.all))
+	if ended != len(c.ended.all) || len(c.jobs) != len(c.order.all) {
+		wrong("%d may be dropped, %d jobs in total; the lists have %d and %d", ended, len(c.jobs),
+			len(c.ended.all), len(c.order.all))
+	}
+	for _, j := range slices.Concat(c.order.all, c.ended.all) {
+		if c.jobs[j.ID] != j {
+			wrong("a list has another state of job %s", j.ID)
+		}
 	}
 	for name, n := range c.nodes {
 		if float64(len(n.Running)) != jobs[name] {
@@ -182,9 +187,7 @@ func checkLimits(t *testing.T, w *randomCluster) {
 	}{
 		{"nodes", len(c.nodes), max(c.limits.nodes, busyNodes(c))},
 		{"models", len(c.models), c.limits.models},
-		{"ended jobs", len(c.ended.all) - len(c.packed), c.limits.unpacked},
-		{"all ended jobs", len(c.ended.all), c.limits.ended},
-		{"users", len(c.score.Users), maxGroups + 1},
+		{"ended jobs", len(c.ended.all), c.limits.ended},
 	} {
 		if l.size > l.max {
 			t.Fatalf("after event %d: got %d %s, want at most %d", w.sequence, l.size, l.name, l.max)

@@ -7,12 +7,15 @@ import (
 	"courier/schemas"
 )
 
-// Job is the state of one job, as the event log describes it. Its JSON is the encoding of snapshots and
-// of packed jobs. Slices and pointers are never changed in place, because questions and snapshots
-// share them.
+// Job is the state of one job, as the event log describes it. Its JSON is the encoding of snapshots.
+// Slices and pointers are never changed in place, because questions and snapshots share them.
 type Job struct {
-	jobKey
-	User string `json:"user,omitempty"`
+	ID       string        `json:"id,omitempty"`
+	State    schemas.State `json:"state,omitempty"`
+	First    uint64        `json:"first,omitempty"`     // sequence of its first event
+	ListedAt uint64        `json:"listed_at,omitempty"` // its time, in Unix milliseconds: the order of job.list
+	EndOrder uint64        `json:"end_order,omitempty"` // position among the jobs that may be dropped; 0 if it may not
+	User     string        `json:"user,omitempty"`
 
 	// Request is nil if the job was started without one.
 	Request     *schemas.JobRequest `json:"request,omitempty"`
@@ -64,8 +67,7 @@ type Job struct {
 	Within       EpochProgress `json:"-"`                       // of its running epoch, by heartbeats
 	LastSeen     time.Time     `json:"last_seen,omitzero"`      // last event or heartbeat, by this clock or the server's
 
-	Last          uint64 `json:"last,omitempty"`            // sequence of its last event, without advice
-	IsCountedLost bool   `json:"is_counted_lost,omitempty"` // the score counts it as lost
+	Last uint64 `json:"last,omitempty"` // sequence of its last event, without advice
 }
 
 // AdviceSummary is the part of an advice that the state keeps, to compare it with the next one and with
@@ -132,6 +134,10 @@ func (j *Job) IsOver() bool {
 	return j.State == schemas.StateFinished || j.State == schemas.StateFailed ||
 		j.State == schemas.StateCancelled
 }
+
+// IsSettled reports whether the job has ended or was refused. Only another run changes it, and Apply then
+// changes a copy, because snapshots and scores share settled jobs.
+func (j *Job) IsSettled() bool { return j.IsOver() || j.State == schemas.StateRefused }
 
 // IsIncomplete reports whether the job finished with fewer epochs than it should have, or without
 // recognized epochs. It meets no SLO then. A job that finished after its deadline is not incomplete,
@@ -226,8 +232,6 @@ func (j *Job) FirstEventAt() time.Time {
 	}
 	return j.StartedAt
 }
-
-func (j *Job) unpacked() *Job { return j }
 
 // Outcome reports whether a job that finished or failed kept its SLO. ok is false if that shows nothing
 // about its promise: the job has no SLO, was started more than once, or did not run as advised.

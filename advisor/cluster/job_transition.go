@@ -153,6 +153,32 @@ func (j *Job) found(e *schemas.Ended) bool {
 	return true
 }
 
+// dropProgress drops what only a running job needs from one that has ended, and bounds its texts.
+func (j *Job) dropProgress() {
+	if j.Request != nil && labelBytes(j.Request.Labels) > maxLabelBytes {
+		request := *j.Request
+		request.Labels = nil
+		j.Request = &request
+	}
+	j.Reason = j.Reason[:min(len(j.Reason), maxReasonBytes)]
+	j.Risk, j.Divergence = nil, nil
+	if j.Advice != nil && j.Run > 0 {
+		j.Advice = &AdviceSummary{Decision: j.Advice.Decision, CauseSequence: j.Advice.CauseSequence}
+	}
+	j.Hardware, j.ObservedEpochs, j.LoadAtLastEpoch = nil, nil, nil
+	j.Usage, j.IOWait, j.Losses = schemas.Usage{}, 0, LossHistory{}
+	j.ProgressAt, j.LastSeen, j.Within = time.Time{}, time.Time{}, EpochProgress{}
+	j.Uses, j.FormerUses, j.BarredMoves = nil, nil, nil
+}
+
+// labelBytes returns the size of labels.
+func labelBytes(labels map[string]string) (n int) {
+	for name, value := range labels {
+		n += len(name) + len(value)
+	}
+	return n
+}
+
 // judgeSLO sets MetSLO of a job that has ended. It stays nil if the end does not show whether the
 // job would have met its SLO: the job was cancelled or lost, or it is incomplete.
 func (j *Job) judgeSLO() {

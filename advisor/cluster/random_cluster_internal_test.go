@@ -475,7 +475,7 @@ func fingerprint(t testing.TB, c *Cluster, now time.Time) string {
 	for _, j := range c.Silent(now) { // last, because it drops expired jobs
 		fmt.Fprintln(&s, "silent", j.ID)
 	}
-	line(c.Score())
+	line(ScoreOf(c.Ended(), &schemas.ScoreRequest{}, now))
 	return s.String()
 }
 

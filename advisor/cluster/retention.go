@@ -8,6 +8,18 @@ import (
 	"courier/schemas"
 )
 
+// Limits of the jobs that have ended, and of those that were submitted and have not started. Queued and
+// running jobs are never dropped, nor a job that has just been admitted.
+const (
+	// maxEndedJobs bounds the ended jobs that job.status, job.list and job.score know: five days with
+	// 10,000 jobs per day. The job that ended first is dropped first.
+	maxEndedJobs = 50_000
+	// maxLabelBytes bounds the labels of an ended job, which keeps all or none.
+	maxLabelBytes = 512
+	// maxReasonBytes bounds the reason of the end of a job.
+	maxReasonBytes = 512
+)
+
 // updateEnded updates the list of the jobs that may be dropped: those that have ended, and submitted ones
 // that may never start. A job that has just been admitted stays, because it reserves CPUs.
 func (c *Cluster) updateEnded(j *Job, now time.Time) {
@@ -19,7 +31,7 @@ func (c *Cluster) updateEnded(j *Job, now time.Time) {
 	case !isPending && j.EndOrder == 0:
 		c.ends++
 		j.EndOrder = c.ends
-		c.ended.add(j)
+		c.ended.put(j)
 	}
 }
 
@@ -32,20 +44,13 @@ func (c *Cluster) expireArrivals(now time.Time) {
 	}
 }
 
-// packEndedJobs packs the jobs that ended first, and drops the packed jobs beyond the limit.
-func (c *Cluster) packEndedJobs() {
-	for len(c.ended.all)-len(c.packed) > c.limits.unpacked {
-		p := c.ended.all[len(c.packed)].unpacked().pack()
-		delete(c.jobs, p.ID)
-		c.packed[p.ID] = p
-		c.ended.replace(p)
-		c.order.replace(p)
-	}
-	for len(c.packed) > 0 && len(c.ended.all) > c.limits.ended {
-		p := c.ended.all[0]
-		delete(c.packed, p.key().ID)
-		c.ended.remove(p)
-		c.order.remove(p)
+// dropEnded drops the jobs that ended first, beyond the limit.
+func (c *Cluster) dropEnded() {
+	for len(c.ended.all) > c.limits.ended {
+		j := c.ended.all[0]
+		delete(c.jobs, j.ID)
+		c.ended.remove(j)
+		c.order.remove(j)
 	}
 }
 

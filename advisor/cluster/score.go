@@ -9,15 +9,11 @@ import (
 	"courier/schemas"
 )
 
-// score is the SLO attainment that job.score returns. Each job counts once, at the end of its first
-// run. A lost job that comes back is moved to the group of its new end.
+// score is the SLO attainment that job.score returns. Each job counts once, as it is now.
 type score struct {
-	Promises    schemas.Tally       `json:"promises"`
-	Confidences groups              `json:"confidences"`
-	Users       groups              `json:"users"`
-	Models      groups              `json:"models"`
-	Decisions   groups              `json:"decisions"`
-	Calibration schemas.Calibration `json:"calibration"`
+	promises                              schemas.Tally
+	confidences, users, models, decisions groups
+	calibration                           schemas.Calibration
 }
 
 // maxGroups bounds the groups of each kind. Later groups are counted together, so that made-up
@@ -26,49 +22,38 @@ const maxGroups = 256
 
 // group is the key of jobs that are counted together.
 type group struct {
-	Name       string  `json:"name,omitempty"`
-	Dataset    string  `json:"dataset,omitempty"` // of a model
-	Confidence float64 `json:"confidence,omitempty"`
-	Others     bool    `json:"others,omitempty"`
+	name, dataset string // dataset of a model
+	confidence    float64
+	isOthers      bool
 }
 
 // groups are the counts of at most maxGroups groups, and of all others.
-type groups []groupTally
-
-type groupTally struct {
-	group
-	Tally schemas.Tally `json:"tally"`
-}
+type groups map[group]*schemas.Tally
 
 // tally returns the counts of a group, created on first use. If the limit is reached, it returns
-// the counts of the group for all others. A group is never removed, so that a job stays in its
-// group.
+// the counts of the group for all others.
 func (g *groups) tally(key group) *schemas.Tally {
-	i := g.index(key)
-	if i < 0 && len(*g) >= maxGroups {
-		key = group{Others: true}
-		i = g.index(key)
+	if *g == nil {
+		*g = groups{}
 	}
-	if i < 0 {
-		i = len(*g)
-		*g = append(*g, groupTally{group: key})
+	if (*g)[key] == nil && len(*g) >= maxGroups {
+		key = group{isOthers: true}
 	}
-	return &(*g)[i].Tally
-}
-
-func (g *groups) index(key group) int {
-	return slices.IndexFunc(*g, func(t groupTally) bool { return t.group == key })
+	if (*g)[key] == nil {
+		(*g)[key] = &schemas.Tally{}
+	}
+	return (*g)[key]
 }
 
 // lines returns the groups by falling confidence, falling size and name; the others come last.
 func (g groups) lines() []schemas.ScoreLine {
 	all := make([]schemas.ScoreLine, 0, len(g))
-	for _, t := range g {
+	for of, t := range g {
 		line := schemas.ScoreLine{
-			Name: t.Name, Dataset: t.Dataset, Others: t.Others, Tally: t.Tally.WithRatio(),
+			Name: of.name, Dataset: of.dataset, Others: of.isOthers, Tally: t.WithRatio(),
 		}
-		if !t.Others {
-			line.Confidence = &t.Confidence
+		if !of.isOthers {
+			line.Confidence = &of.confidence
 		}
 		all = append(all, line)
 	}
@@ -80,17 +65,6 @@ func (g groups) lines() []schemas.ScoreLine {
 			cmp.Compare(a.Name, b.Name), cmp.Compare(a.Dataset, b.Dataset))
 	})
 	return all
-}
-
-// clone returns a copy that shares nothing.
-func (s *score) clone() score {
-	copied := *s
-	for _, g := range []*groups{
-		&copied.Confidences, &copied.Users, &copied.Models, &copied.Decisions,
-	} {
-		*g = slices.Clone(*g)
-	}
-	return copied
 }
 
 // end counts an ended job if its promise can be judged. Cancelled, lost and incomplete
@@ -108,20 +82,7 @@ func (s *score) end(j *Job) {
 		change = func(t *schemas.Tally) { t.Lost++ }
 	}
 	if change != nil && j.HasDeadline() && j.asAdvised() {
-		j.IsCountedLost = j.State == schemas.StateLost
 		s.count(j, change)
-	}
-}
-
-// uncountLost removes a job from the lost ones when it comes back; its end counts instead. If a new
-// run has started, the first run stays lost.
-func (s *score) uncountLost(j *Job) {
-	if !j.IsCountedLost || j.State == schemas.StateLost {
-		return
-	}
-	j.IsCountedLost = false
-	if j.Run == 1 {
-		s.count(j, func(t *schemas.Tally) { t.Lost-- })
 	}
 }
 
@@ -134,7 +95,7 @@ func (s *score) judge(j *Job) {
 	s.countGroups(j, func(t *schemas.Tally) { t.Add(kept) })
 	if p := j.Promise.Probability; p != nil &&
 		!j.HasMoved { // the probability applies to the first batch size only
-		s.Calibration.Add(*p, kept)
+		s.calibration.Add(*p, kept)
 	}
 }
 
@@ -142,7 +103,7 @@ func (s *score) judge(j *Job) {
 func (s *score) count(j *Job, change func(*schemas.Tally)) {
 	s.countGroups(j, change)
 	if p := j.Promise.Probability; p != nil {
-		change(s.Calibration.Tally(*p))
+		change(s.calibration.Tally(*p))
 	}
 }
 
@@ -150,36 +111,24 @@ func (s *score) count(j *Job, change func(*schemas.Tally)) {
 func (s *score) countGroups(j *Job, change func(*schemas.Tally)) {
 	q, decision := j.Request, j.Promise.Decision
 	confidence := math.Round(q.Confidence*1e4) / 1e4
-	change(s.Decisions.tally(group{Name: string(decision), Confidence: confidence}))
+	change(s.decisions.tally(group{name: string(decision), confidence: confidence}))
 	if decision != schemas.MeetsSLO {
 		return
 	}
-	change(&s.Promises)
-	change(s.Confidences.tally(group{Confidence: confidence}))
-	change(s.Users.tally(group{Name: q.User, Confidence: confidence}))
-	change(s.Models.tally(group{Name: q.Model, Dataset: q.Dataset, Confidence: confidence}))
+	change(&s.promises)
+	change(s.confidences.tally(group{confidence: confidence}))
+	change(s.users.tally(group{name: q.User, confidence: confidence}))
+	change(s.models.tally(group{name: q.Model, dataset: q.Dataset, confidence: confidence}))
 }
 
 // trendSteps is the number of steps of a trend.
 const trendSteps = 24
 
-// maxScored bounds the ended jobs of one answer, because they are unpacked for it.
-const maxScored = 20_000
-
-// Ended returns the jobs that ended last, as they are now, for ScoreOf.
-func (c *Cluster) Ended() []listed {
-	all := slices.Clone(c.ended.all[max(0, len(c.ended.all)-maxScored):])
-	for i, l := range all {
-		if j, ok := l.(*Job); ok { // it may come back and change
-			copied := *j
-			all[i] = &copied
-		}
-	}
-	return all
-}
+// Ended returns the jobs that have ended or may never start, as they are now, for ScoreOf.
+func (c *Cluster) Ended() []*Job { return frozen(c.ended.all) }
 
 // ScoreOf returns the score of the ended jobs that a request selects, with its trend.
-func ScoreOf(ended []listed, q *schemas.ScoreRequest, now time.Time) *schemas.Score {
+func ScoreOf(ended []*Job, q *schemas.ScoreRequest, now time.Time) *schemas.Score {
 	selected, from := selectEnded(ended, q)
 	total := score{}
 	for _, j := range selected {
@@ -197,15 +146,16 @@ func ScoreOf(ended []listed, q *schemas.ScoreRequest, now time.Time) *schemas.Sc
 	if !q.Until.IsZero() && q.Until.Before(end) {
 		end = q.Until
 	}
-	reply.From, reply.Trend = &from, trend(selected, begin, end)
+	if reply.From = &from; begin.Before(end) {
+		reply.Trend = trend(selected, begin, end)
+	}
 	return reply
 }
 
-// selectEnded unpacks the ended jobs that a request selects. from is the first end of all jobs; zero if
+// selectEnded returns the ended jobs that a request selects. from is the first end of all jobs; zero if
 // none has ended.
-func selectEnded(ended []listed, q *schemas.ScoreRequest) (selected []*Job, from time.Time) {
-	for _, l := range ended {
-		j := l.unpacked()
+func selectEnded(ended []*Job, q *schemas.ScoreRequest) (selected []*Job, from time.Time) {
+	for _, j := range ended {
 		if j.EndedAt.IsZero() { // it was submitted and has not started
 			continue
 		}
@@ -230,16 +180,14 @@ func trend(ended []*Job, begin, end time.Time) (all []schemas.ScoreStep) {
 	steps := make([]score, trendSteps)
 	length := end.Sub(begin) / trendSteps
 	for _, j := range ended {
-		if length > 0 {
-			at := int(j.EndedAt.Sub(begin) / length)
-			steps[min(max(at, 0), trendSteps-1)].end(j)
-		}
+		at := int(j.EndedAt.Sub(begin) / max(1, length))
+		steps[min(max(at, 0), trendSteps-1)].end(j)
 	}
 	for i := range steps {
 		all = append(all, schemas.ScoreStep{
 			Since: begin.Add(time.Duration(i) * length),
 			Until: begin.Add(time.Duration(i+1) * length),
-			Tally: steps[i].Promises.WithRatio(),
+			Tally: steps[i].promises.WithRatio(),
 		})
 	}
 	return all
@@ -248,11 +196,11 @@ func trend(ended []*Job, begin, end time.Time) (all []schemas.ScoreStep) {
 // reply returns the score for job.score.
 func (s *score) reply() *schemas.Score {
 	return &schemas.Score{
-		Promises:    schemas.ScoreLine{Tally: s.Promises.WithRatio()},
-		Confidence:  s.Confidences.lines(),
-		Users:       s.Users.lines(),
-		Models:      s.Models.lines(),
-		Decisions:   s.Decisions.lines(),
-		Calibration: s.Calibration.Bins(),
+		Promises:    schemas.ScoreLine{Tally: s.promises.WithRatio()},
+		Confidence:  s.confidences.lines(),
+		Users:       s.users.lines(),
+		Models:      s.models.lines(),
+		Decisions:   s.decisions.lines(),
+		Calibration: s.calibration.Bins(),
 	}
 }

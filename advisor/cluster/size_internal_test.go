@@ -69,7 +69,7 @@ func TestCluster_NamesAndEndedJobsAreBounded(t *testing.T) {
 	names, c := 300_000, New()
 	if os.Getenv("COURIER_SIZE") == "" {
 		names /= 10
-		c.limits = stateLimits{maxNodes / 10, maxModels / 10, maxEndedJobs / 10, maxUnpackedJobs / 10}
+		c.limits = stateLimits{maxNodes / 10, maxModels / 10, maxEndedJobs / 10}
 	}
 	at := time.Date(2026, time.November, 21, 8, 0, 0, 0, time.UTC)
 	for n := range names / 2 { // each has a model and a node of its own
@@ -79,13 +79,11 @@ func TestCluster_NamesAndEndedJobsAreBounded(t *testing.T) {
 		name      string
 		got, want int
 	}{
-		{"jobs", len(c.jobs), c.limits.unpacked},
-		{"packed jobs", len(c.packed), c.limits.ended - c.limits.unpacked},
+		{"jobs", len(c.jobs), c.limits.ended},
 		{"jobs in order", len(c.order.all), c.limits.ended},
 		{"running jobs", len(c.running), 0},
 		{"hardware", len(c.fleet), len(c.nodes)},
 		{"expected nodes", len(c.arrivals.onNode), 0},
-		{"groups of models", len(c.score.Models), maxGroups + 1},
 	} {
 		if size.got != size.want {
 			t.Errorf("%d %s, want %d", size.got, size.name, size.want)

@@ -97,7 +97,6 @@ func viaJSON[T any](t *testing.T, state T) T {
 func TestSnapshot_HasEveryField(t *testing.T) {
 	job := filled[Job]()
 	job.State = schemas.StateRunning
-	scored := filled[score]()
 	unexported := cmp.Exporter(func(reflect.Type) bool { return true })
 	tried, node := filled[Model](), filled[Node]()
 	for _, c := range []struct {
@@ -105,7 +104,6 @@ func TestSnapshot_HasEveryField(t *testing.T) {
 		got, want any
 	}{
 		{"Job", viaJSON(t, job), job},
-		{"score", viaJSON(t, scored), scored},
 		{"model", viaJSON(t, tried), tried},
 		{"Node", viaJSON(t, node), node},
 	} {
@@ -118,7 +116,7 @@ func TestSnapshot_HasEveryField(t *testing.T) {
 // Every field of the state is stored in the snapshot or derived from it.
 func TestSnapshot_HasEveryPartOfTheCluster(t *testing.T) {
 	saved := []string{
-		"jobs", "packed", "order", "ends", "nodes", "fleet", "models", "uses", "score",
+		"jobs", "order", "ends", "nodes", "fleet", "models", "uses",
 	}
 	derived := []string{"limits", "ended", "running", "waiting", "arrivals"}
 	for field := range reflect.TypeFor[Cluster]().Fields() {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"courier/schemas"
 )
@@ -97,6 +98,25 @@ func TestDecodeCluster_RefusesDamage(t *testing.T) {
 		if err == nil && !bytes.Equal(encoded(t, got), data) {
 			t.Fatalf("state differs after corrupting byte %d of %d, want the same state or an error", at, len(data))
 		}
+	}
+}
+
+// A copy of the state shares settled jobs, which start again without changing it.
+func TestFreeze_IsNotChangedByLaterRuns(t *testing.T) {
+	c := New()
+	applyCutShort(c, "a", "ada", schemas.EventFinished)
+	frozen, scored := c.Freeze(), c.Ended()
+	var before, after bytes.Buffer
+	if err := frozen.Encode(&before); err != nil {
+		t.Fatal(err)
+	}
+	c.Apply(&schemas.Started{JobStamp: scoredStamp("a", 2, 20), Setting: scoredRun}, 4, scoredAt.Add(time.Minute))
+	if err := frozen.Encode(&after); err != nil {
+		t.Fatal(err)
+	}
+	isSame := bytes.Equal(before.Bytes(), after.Bytes()) && scored[0].State == schemas.StateFinished
+	if !isSame || c.Job("a").State != schemas.StateRunning {
+		t.Errorf("the copy changed: %t; the job is %s, want running", !isSame, c.Job("a").State)
 	}
 }
 

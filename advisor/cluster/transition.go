@@ -44,12 +44,12 @@ func (c *Cluster) Apply(e schemas.Event, sequence uint64, storedAt time.Time) *J
 		return c.applyToJob(e.JobID, sequence, e.At, storedAt, change)
 	case *schemas.Advice: // an advisor does not read it again, but a replay of the log does
 		j := c.jobs[e.JobID]
-		if j != nil && (j.Advice == nil || e.CauseSequence >= j.Advice.CauseSequence) {
+		if j != nil && !j.IsSettled() && (j.Advice == nil || e.CauseSequence >= j.Advice.CauseSequence) {
 			j.Advice = Summarize(e)
 		}
 	case *schemas.Risk:
 		j := c.jobs[e.JobID]
-		if j == nil {
+		if j == nil || j.IsSettled() {
 			return nil
 		}
 		last := &j.Risk
@@ -103,7 +103,7 @@ func (c *Cluster) epoch(e *schemas.Epoch, sequence uint64, storedAt time.Time) *
 	return j
 }
 
-// end ends a run, and adds its outcome to the score.
+// end ends a run.
 func (c *Cluster) end(e *schemas.Ended, sequence uint64, storedAt time.Time) *Job {
 	change := func(j *Job) bool {
 		j.MayStopEarly = c.mayStopEarly(j, e)
@@ -120,7 +120,9 @@ func (c *Cluster) end(e *schemas.Ended, sequence uint64, storedAt time.Time) *Jo
 		nodeType = j.Hardware[0].NodeType()
 	}
 	m.ended(BatchAndCPUs{j.Setting.BatchSize, j.Setting.CPUs}, nodeType, e)
-	c.score.end(j)
+	if j.IsOver() {
+		j.dropProgress()
+	}
 	return j
 }
 
@@ -144,16 +146,21 @@ func (c *Cluster) mayStopEarly(j *Job, e *schemas.Ended) bool {
 func (c *Cluster) applyToJob(
 	id string, sequence uint64, at, storedAt time.Time, change func(*Job) bool,
 ) *Job {
-	j, inMemory := c.jobs[id]
-	if !inMemory {
-		j = c.unpackedOrNew(id, sequence, at, storedAt)
+	known := c.jobs[id]
+	j := known
+	switch {
+	case known == nil:
+		j = newJob(id, sequence, at, storedAt)
+	case known.IsSettled():
+		copied := *known
+		j = &copied
 	}
 	before, previous := j.Setting, j.State
 
 	if !change(j) {
 		return nil
 	}
-	if !inMemory {
+	if j != known {
 		c.insert(j)
 	}
 	if j.State == schemas.StateRunning && storedAt.Sub(j.correctedTime(at, storedAt)) > longAgo {
@@ -166,14 +173,11 @@ func (c *Cluster) applyToJob(
 	if j.State != schemas.StateSubmitted {
 		j.Admission = nil // only the advice of a job that has not started is published again
 	}
-	if previous == schemas.StateLost {
-		c.score.uncountLost(j)
-	}
 	c.updateNodes(j, &before, previous == schemas.StateRunning, storedAt)
 	c.updateQueue(j, previous, storedAt)
 	c.updateEnded(j, storedAt)
 	c.expireArrivals(storedAt)
-	c.packEndedJobs()
+	c.dropEnded()
 
 	j.Last = max(j.Last, sequence)
 	if storedAt.After(j.LastSeen) {
@@ -182,29 +186,20 @@ func (c *Cluster) applyToJob(
 	return j
 }
 
-// unpackedOrNew returns an unpacked copy of a packed job, or a new job. Neither is part of the
-// state until insert.
-func (c *Cluster) unpackedOrNew(id string, sequence uint64, at, storedAt time.Time) *Job {
-	if p := c.packed[id]; p != nil {
-		j := p.unpacked()
-		j.Hardware = c.fleet.Of(j.Setting.Nodes) // a lost run may be found again
-		return j
-	}
+// newJob returns a job, which is not part of the state until insert.
+func newJob(id string, sequence uint64, at, storedAt time.Time) *Job {
 	if at.After(storedAt) {
 		at = storedAt
 	}
-	return &Job{jobKey: jobKey{ID: id, First: sequence, ListedAt: uint64(max(0, at.UnixMilli()))}}
+	return &Job{ID: id, First: sequence, ListedAt: uint64(max(0, at.UnixMilli()))}
 }
 
-// insert adds a new job, or a job that was packed. The list is ordered by time, because
+// insert adds a new job, or replaces a settled one by its copy. The list is ordered by time, because
 // imported jobs are older than their events in the stream.
 func (c *Cluster) insert(j *Job) {
-	if p := c.packed[j.ID]; p != nil {
-		delete(c.packed, j.ID)
-		c.ended.remove(p)
-		c.order.replace(j)
-	} else {
-		c.order.add(j)
+	c.order.put(j)
+	if j.EndOrder > 0 {
+		c.ended.put(j)
 	}
 	c.jobs[j.ID] = j
 }
@@ -245,7 +240,7 @@ func (c *Cluster) updateQueue(j *Job, previous schemas.State, now time.Time) {
 	}
 	switch {
 	case j.State == schemas.StateQueued:
-		c.waiting.add(j)
+		c.waiting.put(j)
 	case j.IsExpected(now):
 		c.arrivals.add(j)
 	}

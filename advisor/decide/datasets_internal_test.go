@@ -67,7 +67,7 @@ func TestCluster_SeparatesTheDatasetsOfAModel(t *testing.T) {
 		if got := c.Job(of.job).Request; got.Dataset != of.dataset {
 			t.Errorf("submitted job on dataset %q, want %q", got.Dataset, of.dataset)
 		}
-		member := member(c, c.Live(of.job), at)
+		member := member(c, c.Job(of.job), at)
 		if got := member.Setting.Dataset; got != of.dataset {
 			t.Errorf("a job about to start on dataset %q, want %q", got, of.dataset)
 		}
@@ -76,7 +76,7 @@ func TestCluster_SeparatesTheDatasetsOfAModel(t *testing.T) {
 			JobStamp: stamp("/1/1", 1, of.took), Setting: set, Epoch: 1, DurationSeconds: 1,
 			DurationSource: schemas.DurationReported,
 		})
-		if again := AskRunning(c, c.Live(of.job), at.Add(time.Minute)).Request; again.Dataset != of.dataset {
+		if again := AskRunning(c, c.Job(of.job), at.Add(time.Minute)).Request; again.Dataset != of.dataset {
 			t.Errorf("question of the running job: got dataset %q, want %q", again.Dataset, of.dataset)
 		}
 		apply(&schemas.Ended{
@@ -90,7 +90,7 @@ func TestCluster_SeparatesTheDatasetsOfAModel(t *testing.T) {
 		}
 	}
 	var scored []string
-	for _, l := range c.Score().Models {
+	for _, l := range cluster.ScoreOf(c.Ended(), &schemas.ScoreRequest{}, at.Add(time.Hour)).Models {
 		scored = append(scored, l.Name+" on "+l.Dataset)
 	}
 	if diff := cmp.Diff([]string{"resnet50 on cifar10", "resnet50 on imagenet"}, scored); diff != "" {

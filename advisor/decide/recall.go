@@ -33,7 +33,7 @@ func Recall(c *cluster.Cluster, e schemas.Event) *Question {
 			}
 			return j.Request.SLO.Seconds() - e.LeftSeconds
 		})
-		if j := c.Live(e.JobID); j != nil && j.Advice != nil &&
+		if j := c.Job(e.JobID); j != nil && j.Advice != nil &&
 			j.Advice.CauseSequence == e.CauseSequence {
 			q = q.assume(&j.Advice.Load)
 		}
@@ -55,7 +55,7 @@ func (q *Question) assume(l *schemas.Load) *Question {
 
 // recallQueued returns the question of a queued job.
 func recallQueued(c *cluster.Cluster, id string, recorded *schemas.Advice) *Question {
-	j := c.Live(id)
+	j := c.Job(id)
 	if j == nil || j.State != schemas.StateQueued {
 		return nil
 	}
@@ -74,7 +74,7 @@ func recalledNodes(c *cluster.Cluster, q *schemas.JobRequest, recorded *schemas.
 
 // recallRunning returns the question of a running job some seconds after its SLO began.
 func recallRunning(c *cluster.Cluster, id string, run uint32, elapsed func(*cluster.Job) float64) *Question {
-	j := c.Live(id)
+	j := c.Job(id)
 	if j == nil || j.State != schemas.StateRunning || j.Run != run {
 		return nil
 	}

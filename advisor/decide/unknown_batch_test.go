@@ -81,7 +81,7 @@ func TestAsk_TakesTheMeasuredBatchSize(t *testing.T) {
 		apply(&schemas.Epoch{JobStamp: stamp("/1/1", 1), Setting: set, Epoch: 1, DurationSeconds: 1,
 			DurationSource: schemas.DurationReported})
 
-		running := decide.AskRunning(c, c.Live(q.JobID), at)
+		running := decide.AskRunning(c, c.Job(q.JobID), at)
 		next := decide.Ask(c, q.WithDefaults(), at)
 		for _, got := range []*decide.Question{running, next} {
 			if sizes := got.Request.BatchSizes; len(sizes) != 1 || sizes[0] != int(measured) {
