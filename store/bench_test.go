@@ -21,13 +21,11 @@ import (
 // BenchmarkStore_Write writes batches of samples, and of epochs of jobs with 25 epochs each. Like
 // Run, it looks up duplicates, inserts, and records the position.
 func BenchmarkStore_Write(b *testing.B) {
-	for _, protocol := range storetest.Protocols(b) {
-		for _, kind := range []string{"samples", "epochs"} {
-			for _, rows := range []int{100, 1000, schemas.MaxBatchMessages} {
-				b.Run(fmt.Sprintf("%s/%s/rows=%d", protocol, kind, rows), func(b *testing.B) {
-					benchmarkWrite(b, storetest.NewIn(b, protocol), kind, rows)
-				})
-			}
+	for _, kind := range []string{"samples", "epochs"} {
+		for _, rows := range []int{100, 1000, schemas.MaxBatchMessages} {
+			b.Run(fmt.Sprintf("%s/rows=%d", kind, rows), func(b *testing.B) {
+				benchmarkWrite(b, storetest.New(b), kind, rows)
+			})
 		}
 	}
 }
@@ -59,33 +57,29 @@ func benchmarkWrite(b *testing.B, d *store.Database, kind string, rows int) {
 
 // BenchmarkHistory_Events reads 100,000 epochs of 4,000 jobs.
 func BenchmarkHistory_Events(b *testing.B) {
-	for _, protocol := range storetest.Protocols(b) {
-		b.Run(protocol, func(b *testing.B) {
-			d := storetest.NewIn(b, protocol)
-			w := newStore(b, nil, d)
-			const jobs, batches = 400, 10
-			for n := range batches {
-				s := newTestLog()
-				for j := range jobs {
-					job := fmt.Sprintf("job-%d-%d", n, j)
-					s.started(job, 1)
-					for e := range uint32(25) {
-						s.epoch(job, 1, e+1)
-					}
-					s.ended(job, 1, schemas.EventFinished)
-				}
-				write(b, w, batch(schemas.StreamJob, uint64(n)*uint64(len(s.events))+1, s.events...))
+	d := storetest.New(b)
+	w := newStore(b, nil, d)
+	const jobs, batches = 400, 10
+	for n := range batches {
+		s := newTestLog()
+		for j := range jobs {
+			job := fmt.Sprintf("job-%d-%d", n, j)
+			s.started(job, 1)
+			for e := range uint32(25) {
+				s.epoch(job, 1, e+1)
 			}
-			b.ReportAllocs()
-			events := 0
-			for b.Loop() {
-				events = len(history(b, d, time.Time{}))
-			}
-			b.ReportMetric(float64(events)*float64(b.N)/b.Elapsed().Seconds(), "events/s")
-			if events != batches*jobs*27 {
-				b.Fatalf("%d events, want %d", events, batches*jobs*27)
-			}
-		})
+			s.ended(job, 1, schemas.EventFinished)
+		}
+		write(b, w, batch(schemas.StreamJob, uint64(n)*uint64(len(s.events))+1, s.events...))
+	}
+	b.ReportAllocs()
+	events := 0
+	for b.Loop() {
+		events = len(history(b, d, time.Time{}))
+	}
+	b.ReportMetric(float64(events)*float64(b.N)/b.Elapsed().Seconds(), "events/s")
+	if events != batches*jobs*27 {
+		b.Fatalf("%d events, want %d", events, batches*jobs*27)
 	}
 }
 

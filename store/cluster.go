@@ -34,9 +34,6 @@ func OpenCluster(
 		return nil, err
 	}
 	defer given.Close()
-	if given.options.Protocol != clickhouse.Native {
-		return nil, fmt.Errorf("%w: a cluster needs the native protocol, clickhouse://", ErrAddress)
-	}
 	c := &Cluster{
 		name: name, bus: b, log: log, reg: reg, options: o,
 		readers: given.options.Auth.Database,

@@ -72,8 +72,9 @@ func BenchmarkCookbook(b *testing.B) {
 		b.Skip("COURIER_LONG is not set")
 	}
 	b.Run("servers=1", func(b *testing.B) {
-		address := storetest.Address(b, "http")
-		d := storetest.Open(b, address)
+		native := storetest.Address(b)
+		address := storetest.OverHTTP(b, native)
+		d := storetest.Open(b, native)
 		must(b, d.Migrate(b.Context()))
 		keepForever(b, d)
 		fillMany(b, d)

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -50,11 +49,9 @@ func readCookbook(t testing.TB) map[string]string {
 // fortnight of events that went through the store.
 func TestCookbook_AnswersMatchTheEngine(t *testing.T) {
 	t.Parallel()
-	if !slices.Contains(storetest.Protocols(t), "http") {
-		t.Skip("the server has no known HTTP address")
-	}
-	address := storetest.Address(t, "http")
-	d := storetest.Open(t, address)
+	native := storetest.Address(t)
+	address := storetest.OverHTTP(t, native)
+	d := storetest.Open(t, native)
 	must(t, d.Migrate(t.Context()))
 	loadFortnight(t, d)
 

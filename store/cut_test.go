@@ -137,49 +137,45 @@ func (c *cutter) cutAfter(left int) (packets, cuts int) {
 // although its answer is lost.
 func TestStore_LosesItsConnection(t *testing.T) {
 	t.Parallel()
-	for _, protocol := range storetest.Protocols(t) {
-		t.Run(protocol, func(t *testing.T) {
-			u, err := url.Parse(storetest.Address(t, protocol))
-			must(t, err)
-			direct := storetest.Open(t, u.String())
-			must(t, direct.Migrate(t.Context()))
-			w := newCutter(t, u.Host)
-			u.Host = w.Addr().String()
-			d := storetest.Open(t, u.String())
-			writer := newStore(t, nil, d)
-			var samples []schemas.Event
-			failures, packets := 0, 20 // packets of a batch: each may be cut
-			for n := range uint64(20) {
-				s := newTestLog()
-				for i := range uint64(50) {
-					s.sample("node-a", 50*n+i)
-				}
-				b := batch(schemas.StreamNode, 50*n+1, s.events...)
-				for attempt := 1; ; attempt++ {
-					begin, _ := w.cutAfter(0)
-					if attempt <= 6 {
-						w.cutAfter(1 + rand.N(attempt*packets))
-					}
-					err = writer.Write(t.Context(), b)
-					end, _ := w.cutAfter(0)
-					if attempt == 20 {
-						t.Fatalf("batch %d failed in 20 attempts, the last without a cut: %v", n, err)
-					}
-					if err == nil {
-						packets = end - begin
-						break
-					}
-					failures++
-				}
-				samples = append(samples, s.events...)
+	u, err := url.Parse(storetest.Address(t))
+	must(t, err)
+	direct := storetest.Open(t, u.String())
+	must(t, direct.Migrate(t.Context()))
+	w := newCutter(t, u.Host)
+	u.Host = w.Addr().String()
+	d := storetest.Open(t, u.String())
+	writer := newStore(t, nil, d)
+	var samples []schemas.Event
+	failures, packets := 0, 20 // packets of a batch: each may be cut
+	for n := range uint64(20) {
+		s := newTestLog()
+		for i := range uint64(50) {
+			s.sample("node-a", 50*n+i)
+		}
+		b := batch(schemas.StreamNode, 50*n+1, s.events...)
+		for attempt := 1; ; attempt++ {
+			begin, _ := w.cutAfter(0)
+			if attempt <= 6 {
+				w.cutAfter(1 + rand.N(attempt*packets))
 			}
-			_, cuts := w.cutAfter(0)
-			if failures == 0 {
-				t.Errorf("none of %d cuts made a batch fail", cuts)
+			err = writer.Write(t.Context(), b)
+			end, _ := w.cutAfter(0)
+			if attempt == 20 {
+				t.Fatalf("batch %d failed in 20 attempts, the last without a cut: %v", n, err)
 			}
-			t.Logf("%d cuts, %d attempts failed", cuts, failures)
-			wantNumber(t, direct, uint64(len(samples)), "SELECT count() AS n FROM node_sample")
-			compareMinutes(t, direct, samples)
-		})
+			if err == nil {
+				packets = end - begin
+				break
+			}
+			failures++
+		}
+		samples = append(samples, s.events...)
 	}
+	_, cuts := w.cutAfter(0)
+	if failures == 0 {
+		t.Errorf("none of %d cuts made a batch fail", cuts)
+	}
+	t.Logf("%d cuts, %d attempts failed", cuts, failures)
+	wantNumber(t, direct, uint64(len(samples)), "SELECT count() AS n FROM node_sample")
+	compareMinutes(t, direct, samples)
 }

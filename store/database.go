@@ -68,9 +68,7 @@ func Open(ctx context.Context, o Options, log *slog.Logger, reg prometheus.Regis
 		return nil, fmt.Errorf("open database %s: %w: %w", d.address, ErrAddress, err)
 	}
 	options.ReadTimeout = d.timeout // for statements without a deadline
-	if options.Protocol == clickhouse.Native {
-		options.DialContext = dialBounded(options, d.timeout)
-	}
+	options.DialContext = dialBounded(options, d.timeout)
 	if d.conn, err = clickhouse.Open(options); err != nil {
 		return nil, fmt.Errorf("open database %s: %w: %w", d.address, ErrAddress, err)
 	}
@@ -124,8 +122,8 @@ func (d *Database) Close() error { return d.conn.Close() }
 
 // Options configures the connection to the database and the size of batches.
 type Options struct {
-	// URL is clickhouse://user:password@host:9000/database or http://…:8123/…. The database is
-	// created if it does not exist; default "courier".
+	// URL is clickhouse://user:password@host:9000/database. The database is created if it does not
+	// exist; default "courier".
 	URL string
 
 	MaxMessages int           // of a batch, 1 to schemas.MaxBatchMessages, which is the default
@@ -134,7 +132,7 @@ type Options struct {
 
 	// CAFile holds PEM certificates of the authorities that sign the server's certificate. If
 	// set, TLS is required. "" means the authorities of the system, and TLS if the URL has
-	// secure=true or https.
+	// secure=true.
 	CAFile string
 
 	// PasswordFile holds the password, instead of the URL. Open reads it.
@@ -147,18 +145,8 @@ const DefaultDatabase = "courier"
 var databaseName = regexp.MustCompile(`^[A-Za-z0-9_]{1,64}$`)
 
 func parseURL(url string) (*clickhouse.Options, error) {
-	scheme, _, _ := strings.Cut(url, "://")
-	switch scheme {
-	case "clickhouse", "tcp", "http", "https":
-	default:
-		return nil, errors.New("it does not begin with clickhouse://, tcp://, http:// or https://")
-	}
-	if scheme == "https" && !strings.Contains(url, "secure=") {
-		separator := "?"
-		if strings.Contains(url, "?") {
-			separator = "&"
-		}
-		url += separator + "secure=true"
+	if !strings.HasPrefix(url, "clickhouse://") {
+		return nil, errors.New("it does not begin with clickhouse://")
 	}
 	options, err := clickhouse.ParseDSN(url)
 	if err != nil { // not quoted: the error may contain the password
@@ -179,7 +167,7 @@ func parseURL(url string) (*clickhouse.Options, error) {
 	if options.MaxOpenConns == 0 {
 		options.MaxOpenConns = 17 // 4 streams, 3 histories with 3 connections each, and queries
 	}
-	if options.Compression == nil && options.Protocol == clickhouse.Native {
+	if options.Compression == nil {
 		options.Compression = &clickhouse.Compression{Method: clickhouse.CompressionLZ4}
 	}
 	product := struct{ Name, Version string }{"courier", ""}
@@ -210,9 +198,6 @@ func (o *Options) addSecrets(options *clickhouse.Options) error {
 	authorities, err := bus.Authorities(o.CAFile)
 	if err != nil {
 		return err
-	}
-	if strings.HasPrefix(o.URL, "http://") {
-		return errors.New("certificate authorities need TLS: replace http:// by https://")
 	}
 	if options.TLS == nil {
 		options.TLS = &tls.Config{}

@@ -134,9 +134,6 @@ func (d *Database) connect(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
 	err := d.conn.Ping(ctx)
-	if d.options.Protocol == clickhouse.HTTP && err == nil {
-		err = d.conn.Exec(ctx, "SELECT 1") // over HTTP, Ping does not check the database
-	}
 	if serverCode(err) != codeUnknownDatabase {
 		return classify(err)
 	}

@@ -46,7 +46,7 @@ func ExampleStore_Run() {
 // The history returns the epochs of the last day as they were published.
 func ExampleHistory_Events() {
 	d, err := store.Open(context.Background(),
-		store.Options{URL: "http://courier@127.0.0.1:8123/courier"}, slog.Default(), nil)
+		store.Options{URL: "clickhouse://courier@127.0.0.1:9000/courier"}, slog.Default(), nil)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -48,27 +48,26 @@ func eventsSince(events []schemas.Event, since time.Time) (all []schemas.Event) 
 
 func TestHistory_ReturnsThePublishedEvents(t *testing.T) {
 	t.Parallel()
-	forEachProtocol(t, func(t *testing.T, d *store.Database) {
-		b := bustest.New(t)
-		s := newTestLog()
-		s.job("alpha", time.Minute, schemas.EventFinished)
-		s.started("beta", 1)
-		s.epoch("beta", 1, 1)
-		s.ended("beta", 1, schemas.EventLost)
-		s.started("alpha", 2)
-		s.epoch("beta", 1, 2)
-		s.ended("beta", 1, schemas.EventCancelled)
-		s.ended("alpha", 2, schemas.EventFailed)
-		run(t, newStore(t, b, d))
-		awaitSequences(t, d, publish(t, b, s.events))
-		third := s.events[2].(*schemas.Epoch).At
-		for _, since := range []time.Time{{}, third, s.at.Add(time.Nanosecond)} {
-			if diff := cmp.Diff(eventsSince(s.events, since), history(t, d, since),
-				cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("history since %v (-published +got):\n%s", since, diff)
-			}
+	d := storetest.New(t)
+	b := bustest.New(t)
+	s := newTestLog()
+	s.job("alpha", time.Minute, schemas.EventFinished)
+	s.started("beta", 1)
+	s.epoch("beta", 1, 1)
+	s.ended("beta", 1, schemas.EventLost)
+	s.started("alpha", 2)
+	s.epoch("beta", 1, 2)
+	s.ended("beta", 1, schemas.EventCancelled)
+	s.ended("alpha", 2, schemas.EventFailed)
+	run(t, newStore(t, b, d))
+	awaitSequences(t, d, publish(t, b, s.events))
+	third := s.events[2].(*schemas.Epoch).At
+	for _, since := range []time.Time{{}, third, s.at.Add(time.Nanosecond)} {
+		if diff := cmp.Diff(eventsSince(s.events, since), history(t, d, since),
+			cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("history since %v (-published +got):\n%s", since, diff)
 		}
-	})
+	}
 }
 
 func TestHistory_ReturnsDuplicatesOnce(t *testing.T) {

@@ -146,7 +146,7 @@ func die() {
 // the tables and the roll-up with the log.
 func TestStore_IsKilled(t *testing.T) {
 	t.Parallel()
-	address := storetest.Address(t, storetest.Protocols(t)[0])
+	address := storetest.Address(t)
 	d := storetest.Open(t, address)
 	must(t, d.Migrate(t.Context()))
 	server := bustest.NewServer(t)

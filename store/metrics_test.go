@@ -35,7 +35,7 @@ func gather(t *testing.T, reg *prometheus.Registry) map[string]float64 {
 func TestMetrics_CountABatch(t *testing.T) {
 	t.Parallel()
 	reg := prometheus.NewRegistry()
-	address := storetest.Address(t, storetest.Protocols(t)[0])
+	address := storetest.Address(t)
 	d, err := store.Open(t.Context(), store.Options{URL: address}, slog.New(slog.DiscardHandler), reg)
 	must(t, err)
 	defer d.Close()

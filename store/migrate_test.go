@@ -73,7 +73,7 @@ func TestMigrate_ContinuesAfterACrash(t *testing.T) {
 	statements, err := store.Schema("")
 	must(t, err)
 	for _, done := range []int{1, len(statements) / 2, len(statements)} {
-		d := storetest.Open(t, storetest.Empty(t, storetest.Protocols(t)[0]))
+		d := storetest.Open(t, storetest.Empty(t))
 		for _, s := range statements[:done] {
 			must(t, d.Exec(t.Context(), s))
 		}
@@ -88,7 +88,7 @@ func TestMigrate_ContinuesAfterACrash(t *testing.T) {
 // same time. The rows stay, and have the default of the column.
 func TestMigrate_AddsAColumnToATableWithRows(t *testing.T) {
 	t.Parallel()
-	address := storetest.Address(t, storetest.Protocols(t)[0])
+	address := storetest.Address(t)
 	d := storetest.Open(t, address)
 	must(t, d.Migrate(t.Context()))
 	s := newTestLog()
@@ -120,7 +120,7 @@ func TestMigrate_AddsAColumnToATableWithRows(t *testing.T) {
 func TestMigrate_RunsConcurrently(t *testing.T) {
 	t.Parallel()
 	want := relations(t, storetest.New(t))
-	address := storetest.Address(t, storetest.Protocols(t)[0])
+	address := storetest.Address(t)
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {

@@ -103,7 +103,7 @@ func (d *Database) insertRollUp(ctx context.Context, r rollUp, query, condition 
 // recomputeRollUps computes the roll-ups of a table again from all its rows, in the hours from which
 // its TTL has deleted nothing.
 func (d *Database) recomputeRollUps(ctx context.Context, source string) error {
-	kept, err := d.keptHours(ctx, source, "at", 0)
+	kept, err := d.keptHours(ctx, source, "at")
 	if err != nil {
 		return err
 	}

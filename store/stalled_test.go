@@ -142,7 +142,7 @@ func openStalling(t *testing.T, texts ...string) (*store.Database, *stallingProx
 func migrated(t *testing.T) (*store.Database, store.Options) {
 	t.Helper()
 	o := store.Options{
-		URL:         storetest.Address(t, "clickhouse"),
+		URL:         storetest.Address(t),
 		MaxMessages: 64,
 		MaxAge:      10 * time.Millisecond,
 		Timeout:     10 * time.Second, // enough for statements that get an answer, on a busy machine

@@ -20,12 +20,6 @@ import (
 // patience bounds the waits of a test. It only guards against hanging.
 const patience = 5 * time.Minute
 
-func forEachProtocol(t *testing.T, test func(t *testing.T, d *store.Database)) {
-	for _, protocol := range storetest.Protocols(t) {
-		t.Run(protocol, func(t *testing.T) { test(t, storetest.NewIn(t, protocol)) })
-	}
-}
-
 func newStore(t testing.TB, b *bus.Bus, d *store.Database) *store.Store {
 	t.Helper()
 	return store.New(b, d, slog.New(slog.DiscardHandler), nil, store.Options{MaxAge: 20 * time.Millisecond})
@@ -121,34 +115,33 @@ func fill(t testing.TB, b *bus.Bus, d *store.Database, last map[string]uint64) {
 
 func TestStore_FillsEveryTable(t *testing.T) {
 	t.Parallel()
-	forEachProtocol(t, func(t *testing.T, d *store.Database) {
-		b := bustest.New(t)
-		s := newTestLog()
-		s.job("alpha", time.Minute, schemas.EventFinished)
-		s.job("beta", time.Second, schemas.EventFailed)
-		for n := range uint64(130) {
-			s.sample("node-a", n+1)
-		}
-		s.regressors()
-		run(t, newStore(t, b, d))
-		awaitSequences(t, d, publish(t, b, s.events))
-		want := map[string]uint64{
-			"job_submitted":      2,
-			"job_started":        2,
-			"job_epoch":          6,
-			"job_advice":         6,
-			"job_risk":           2,
-			"job_moved":          4,
-			"job_ended":          2,
-			"node_sample":        130,
-			"regressor_promoted": 1,
-			"regressor_rejected": 1,
-			"regressor_drift":    1,
-		}
-		for _, table := range schemas.Tables() {
-			wantNumber(t, d, want[table.Name], "SELECT count() AS n FROM "+table.Name)
-		}
-	})
+	d := storetest.New(t)
+	b := bustest.New(t)
+	s := newTestLog()
+	s.job("alpha", time.Minute, schemas.EventFinished)
+	s.job("beta", time.Second, schemas.EventFailed)
+	for n := range uint64(130) {
+		s.sample("node-a", n+1)
+	}
+	s.regressors()
+	run(t, newStore(t, b, d))
+	awaitSequences(t, d, publish(t, b, s.events))
+	want := map[string]uint64{
+		"job_submitted":      2,
+		"job_started":        2,
+		"job_epoch":          6,
+		"job_advice":         6,
+		"job_risk":           2,
+		"job_moved":          4,
+		"job_ended":          2,
+		"node_sample":        130,
+		"regressor_promoted": 1,
+		"regressor_rejected": 1,
+		"regressor_drift":    1,
+	}
+	for _, table := range schemas.Tables() {
+		wantNumber(t, d, want[table.Name], "SELECT count() AS n FROM "+table.Name)
+	}
 }
 
 // The views show corrections, and count a correction as one drift of its regressor.

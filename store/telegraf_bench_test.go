@@ -42,8 +42,9 @@ func BenchmarkIngestByTelegraf(b *testing.B) {
 	server.Connect(b)
 	publishRaw(b, server.URL(), samples, 1)
 	for b.Loop() {
-		address := storetest.Address(b, "http")
-		d := storetest.Open(b, address)
+		native := storetest.Address(b)
+		address := storetest.OverHTTP(b, native)
+		d := storetest.Open(b, native)
 		must(b, d.Migrate(b.Context()))
 		forTelegraf(b, server.URL())
 		config := filepath.Join(b.TempDir(), "telegraf.conf")

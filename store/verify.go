@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"courier/bus"
 	"courier/schemas"
@@ -108,7 +107,7 @@ func (v *verifier) verifyStream(ctx context.Context, d schemas.Durable) (*Stream
 
 // addTable compares a table with its roll-ups, and counts the rows that the log cannot explain.
 func (c *streamCheck) addTable(ctx context.Context, of *eventTable) error {
-	kept, err := c.database.keptHours(ctx, of.name, "at", c.options.Since)
+	kept, err := c.database.keptHours(ctx, of.name, "at")
 	if err != nil {
 		return err
 	}
@@ -143,10 +142,6 @@ var ErrOtherLog = errors.New("the tables hold more than the log ever had")
 
 // VerifyOptions configures a verification.
 type VerifyOptions struct {
-	// Since limits the verification to events of this last period. Default: all events that
-	// the tables keep.
-	Since time.Duration
-
 	// Progress, if set, is called at intervals from one goroutine.
 	Progress func(action string, done, total uint64)
 

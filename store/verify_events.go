@@ -233,19 +233,13 @@ const hourSQL = "intDiv(toUnixTimestamp64Nano(at), 3600000000000)"
 
 var ttlClause = regexp.MustCompile(` TTL (.*?)(?: SETTINGS |$)`)
 
-// keptHours returns the hours whose rows a table keeps for at least another hour, limited to
-// hours that started within since (0: no limit). timeColumn is the column of the TTL.
+// keptHours returns the hours whose rows a table keeps for at least another hour. timeColumn is the
+// column of the TTL.
 //
 // A TTL is computed in 32-bit seconds. Rows beyond that expire unpredictably, so the range ends
 // before.
-func (d *Database) keptHours(
-	ctx context.Context, table, timeColumn string, since time.Duration,
-) (hourRange, error) {
+func (d *Database) keptHours(ctx context.Context, table, timeColumn string) (hourRange, error) {
 	all := hourRange{0, math.MaxInt64}
-	if since > 0 {
-		all.from = hourOf(time.Now().Add(-since)) + 1
-	}
-
 	engine, err := value[string](ctx, d, "SELECT engine_full FROM system.tables "+
 		"WHERE database = currentDatabase() AND name = ?", table)
 	if err != nil {

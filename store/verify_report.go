@@ -53,8 +53,8 @@ type StreamReport struct {
 type TableReport struct {
 	Table string `json:"table"`
 
-	// Expired counts the events of the log that were not compared, because the table or the
-	// option Since covers only later hours.
+	// Expired counts the events of the log that were not compared, because the table keeps only later
+	// hours.
 	Expired uint64 `json:"expired"`
 
 	Hours []*Hour `json:"hours"` // all compared hours, by time

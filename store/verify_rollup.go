@@ -69,7 +69,7 @@ func (c *rollUpCheck) verify(ctx context.Context, kept hourRange, windows []hour
 		return nil, err
 	}
 	if c.time != "" {
-		own, err := c.database.keptHours(ctx, c.name, c.time, c.options.Since)
+		own, err := c.database.keptHours(ctx, c.name, c.time)
 		if err != nil {
 			return nil, err
 		}

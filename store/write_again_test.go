@@ -106,7 +106,7 @@ func TestStore_LooksUpPossibleDuplicates(t *testing.T) {
 	t.Parallel()
 	reg := prometheus.NewRegistry()
 	d, err := store.Open(t.Context(),
-		store.Options{URL: storetest.Address(t, storetest.Protocols(t)[0])},
+		store.Options{URL: storetest.Address(t)},
 		slog.New(slog.DiscardHandler), reg)
 	must(t, err)
 	defer d.Close()

@@ -139,7 +139,7 @@ func TestSecure_ThePipelineNeedsNoOtherPermissions(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a process for every service")
 	}
-	whole := storetest.Address(t, storetest.Protocols(t)[0])
+	whole := storetest.Address(t)
 	address, file, password := passwordFile(t, whole)
 	g := guard(t, false, "ada", "bob")
 	port := storetest.FreePort(t)

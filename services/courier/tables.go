@@ -21,14 +21,13 @@ import (
 type storeVerifyCommand struct {
 	tableFlags
 	outputFlags
-	Since time.Duration `help:"Only verify events of this most recent period, such as 24h; 0s: all events that the tables keep." default:"0s" env:"COURIER_SINCE"`
 }
 
 func (c *storeVerifyCommand) Run(w *environment) error {
 	if err := c.locate(false); err != nil {
 		return err
 	}
-	return compare(w, c.tableFlags, c.outputFlags, store.VerifyOptions{Since: c.Since}, nil)
+	return compare(w, c.tableFlags, c.outputFlags, nil)
 }
 
 // compare calls first, compares log and tables, and prints the differences.
@@ -36,7 +35,6 @@ func compare(
 	w *environment,
 	at tableFlags,
 	output outputFlags,
-	o store.VerifyOptions,
 	first func(tableStore, *services.StepBar) error,
 ) error {
 	b, err := at.connect(w)
@@ -59,8 +57,7 @@ func compare(
 			return err
 		}
 	}
-	o.Progress = p.Draw
-	r, err := tables.Verify(w.ctx, o)
+	r, err := tables.Verify(w.ctx, store.VerifyOptions{Progress: p.Draw})
 	p.End()
 	if err != nil {
 		return err
@@ -147,7 +144,7 @@ func (c *storeRebuildCommand) Run(w *environment) error {
 		}
 		return nil
 	}
-	return compare(w, c.tableFlags, c.outputFlags, store.VerifyOptions{}, rebuild)
+	return compare(w, c.tableFlags, c.outputFlags, rebuild)
 }
 
 type clusterFlags struct {

@@ -38,13 +38,7 @@ const patience = 5 * time.Minute
 // New returns a migrated database, which is dropped when the test ends.
 func New(t testing.TB) *store.Database {
 	t.Helper()
-	return NewIn(t, Protocols(t)[0])
-}
-
-// NewIn is New with one of Protocols.
-func NewIn(t testing.TB, protocol string) *store.Database {
-	t.Helper()
-	d := Open(t, Address(t, protocol))
+	d := Open(t, Address(t))
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	must(t, d.Migrate(ctx))
@@ -65,55 +59,60 @@ func Open(t testing.TB, address string) *store.Database {
 	return d
 }
 
-// Protocols returns the URL schemes of the server, such as "clickhouse" and "http".
-func Protocols(t testing.TB) []string {
+// Address returns the URL of a database that does not exist yet. It is dropped when the test ends.
+func Address(t testing.TB) string {
 	t.Helper()
-	var all []string
-	for _, server := range servers(t) {
-		scheme, _, _ := strings.Cut(server, "://")
-		all = append(all, scheme)
+	u := find(t, false)
+	if u == nil {
+		t.Fatalf("%s has no address for the native protocol", ServerVariable)
 	}
-	return all
+	u.Path = "/default"
+	server := u.String()
+	name := "courier_" + strings.ToLower(rand.Text()[:12])
+	t.Cleanup(func() { command(t, server, "DROP DATABASE IF EXISTS "+name+" SYNC") })
+	u.Path = "/" + name
+	return u.String()
 }
 
-// Address returns the URL, with one of Protocols, of a database that does not exist yet. It is
-// dropped when the test ends.
-func Address(t testing.TB, protocol string) string {
+// OverHTTP returns the HTTP URL of a database of Address, for clients as curl. If the server has no
+// known HTTP address, the test is skipped.
+func OverHTTP(t testing.TB, address string) string {
 	t.Helper()
-	name := "courier_" + strings.ToLower(rand.Text()[:12])
-	for _, server := range servers(t) {
-		u, err := url.Parse(server)
+	u := find(t, true)
+	if u == nil {
+		t.Skip("the server has no known HTTP address")
+	}
+	native, err := url.Parse(address)
+	must(t, err)
+	u.Path = native.Path
+	return u.String()
+}
+
+// find returns the server's address for HTTP or the native protocol; nil if it is not known.
+func find(t testing.TB, isHTTP bool) *url.URL {
+	t.Helper()
+	all := strings.Fields(os.Getenv(ServerVariable))
+	if len(all) == 0 {
+		all = addresses(t, Engine(t))
+	}
+	for _, address := range all {
+		u, err := url.Parse(address)
 		if err != nil {
 			t.Fatal("the address of the server is invalid")
 		}
-		if u.Scheme == protocol {
-			u.Path = "/default"
-			server := u.String()
-			t.Cleanup(func() { command(t, server, "DROP DATABASE IF EXISTS "+name+" SYNC") })
-			u.Path = "/" + name
-			return u.String()
+		if strings.HasPrefix(u.Scheme, "http") == isHTTP {
+			return u
 		}
 	}
-	t.Fatalf("the server has no address for the protocol %s", protocol)
-	return ""
-}
-
-func servers(t testing.TB) []string {
-	t.Helper()
-	if named := os.Getenv(ServerVariable); named != "" {
-		return strings.Fields(named)
-	}
-	return addresses(t, Engine(t))
+	return nil
 }
 
 // Empty is Address with an existing, empty database.
-func Empty(t testing.TB, protocol string) string {
+func Empty(t testing.TB) string {
 	t.Helper()
-	address := Address(t, protocol)
+	address := Address(t)
 	u, err := url.Parse(address)
-	if err != nil {
-		t.Fatal("the address of the server is invalid")
-	}
+	must(t, err)
 	name := strings.TrimPrefix(u.Path, "/")
 	u.Path = "/default"
 	command(t, u.String(), "CREATE DATABASE "+name)
