@@ -61,7 +61,7 @@ var importGraph = map[string][]string{
 	"report":              {"bus", "report/shorten", "schemas"},
 	"report/columns":      {"report/shorten"},
 	"report/shorten":      {},
-	"report/study":        {"report/shorten", "regress/anova", "regress/baseline", "regress/evidence", "regress/table"},
+	"report/study":        {"regress/anova", "regress/baseline", "regress/evidence", "regress/table"},
 	"replay": {
 		"advisor/cluster", "advisor/decide", "advisor/shares", "bus", "regress/table", "schemas",
 		"trainer",

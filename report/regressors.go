@@ -96,7 +96,7 @@ func Regressors(out io.Writer, l *schemas.RegressorList) error {
 				false: "no",
 			}[v.Kept], v.Examples, v.Configurations,
 			strings.Replace(schemas.FormatError(v.Target, v.HeldOutError),
-				" error", "", 1), second(v.TrainedAt), by, shorten.Name(v.Reason, maxReason, false))
+				" error", "", 1), second(v.TrainedAt), by, shorten.Name(v.Reason, maxReason))
 	}
 	for i := range l.Regressors {
 		for _, e := range l.Regressors[i].Corrections {

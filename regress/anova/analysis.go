@@ -21,8 +21,8 @@ type VarianceAnalysis struct {
 	// Notes are limits of the analysis, such as cells without runs.
 	Notes []string `json:"notes,omitempty"`
 
-	Fitted    []float64 `json:"-"` // of each run
-	Residuals []float64 `json:"-"`
+	Fitted    []float64 `json:"fitted"` // of each run
+	Residuals []float64 `json:"residuals"`
 }
 
 // Term is the effect of a factor, a covariate or an interaction.
@@ -65,19 +65,14 @@ const Unusual = 0.05
 // all levels of other factors and at the mean of other covariates.
 type Means struct {
 	Term string `json:"term"`
-	// Variables of the term, in the order of the levels of the values: a covariate is first, else the
-	// factor with the most levels.
+	// Variables of the term, in the order of the levels of the values.
 	Variables []string    `json:"variables"`
 	Values    []MeanPoint `json:"values"`
-	// Covariate reports that the first variable of the term is a covariate, whose points lie on a
-	// line.
-	Covariate bool `json:"covariate,omitempty"`
 }
 
 // MeanPoint is an estimated mean with its interval at 95 %.
 type MeanPoint struct {
 	Levels []string `json:"levels"` // of the variables of the term
-	X      float64  `json:"x"`      // the index of the first level, or the covariate
 	Mean   float64  `json:"mean"`
 	Low    float64  `json:"low"`
 	High   float64  `json:"high"`

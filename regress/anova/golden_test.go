@@ -160,9 +160,6 @@ func compareMeans(
 		}
 		for _, p := range g.Values {
 			name := g.Term + " at " + strings.Join(p.Levels, ", ")
-			if g.Term != strings.Join(g.Variables, ":") {
-				slices.Reverse(p.Levels) // the golden levels are in the order of the name
-			}
 			i := slices.IndexFunc(points, func(q anova.MeanPoint) bool {
 				return slices.Equal(p.Levels, q.Levels)
 			})

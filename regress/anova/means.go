@@ -1,10 +1,6 @@
 package anova
 
-import (
-	"cmp"
-	"math"
-	"slices"
-)
+import "slices"
 
 // covariatePoints is the number of points at which the line of a covariate is computed.
 const covariatePoints = 5
@@ -24,15 +20,10 @@ func (m *linearModel) addMeans(r *VarianceAnalysis) {
 		missing = missing || !all
 		if len(points) > 0 {
 			var names []string
-			for _, v := range m.ordered(t) {
+			for _, v := range t {
 				names = append(names, m.design.Variables[v].Name)
 			}
-			r.Means = append(r.Means, Means{
-				Term:      m.design.name(t),
-				Variables: names,
-				Values:    points,
-				Covariate: m.design.Variables[m.ordered(t)[0]].Levels == nil,
-			})
+			r.Means = append(r.Means, Means{Term: m.design.name(t), Variables: names, Values: points})
 		}
 	}
 	if missing {
@@ -40,17 +31,9 @@ func (m *linearModel) addMeans(r *VarianceAnalysis) {
 	}
 }
 
-// ordered returns the variables of a term: a covariate first, then the factor with the most levels.
-func (m *linearModel) ordered(t term) term {
-	levels := func(v int) int { return cmp.Or(len(m.design.Variables[v].Levels), math.MaxInt) }
-	u := slices.Clone(t)
-	slices.SortStableFunc(u, func(a, b int) int { return cmp.Compare(levels(b), levels(a)) })
-	return u
-}
-
 // means returns the estimated means of a term, and whether all of them could be estimated.
 func (m *linearModel) means(e *estimator, t term) (points []MeanPoint, all bool) {
-	t, all = m.ordered(t), true
+	all = true
 	bases := make([][]float64, len(m.design.Variables))
 	for v := range bases {
 		bases[v] = m.average(v)
@@ -69,7 +52,7 @@ func (m *linearModel) means(e *estimator, t term) (points []MeanPoint, all bool)
 		return nil, false
 	}
 	for _, setting := range settings {
-		p := MeanPoint{X: setting[0], Runs: m.runsAt(t, setting)}
+		p := MeanPoint{Runs: m.runsAt(t, setting)}
 		for k, v := range t {
 			bases[v] = m.basis(v, setting[k])
 			p.Levels = append(p.Levels, m.design.Variables[v].label(setting[k]))

@@ -140,12 +140,12 @@ func (l Layout) line(t *table, row []string, isHeader bool) string {
 	last, indent := len(t.widths)-1, 0
 	for k, w := range t.widths[:last] {
 		isName := isHeader || k == 0 && len(row) == 2
-		b.WriteString(l.cell(shorten.Name(row[k], w, false), w, t.isText[k], isName))
+		b.WriteString(l.cell(shorten.Name(row[k], w), w, t.isText[k], isName))
 		b.WriteString(strings.Repeat(" ", gap))
 		indent += w + gap
 	}
 	var lines []string
-	parts := []string{shorten.Name(row[last], t.widths[last], false)}
+	parts := []string{shorten.Name(row[last], t.widths[last])}
 	if !l.OneLine {
 		parts = wrapped(row[last], t.widths[last])
 	}

@@ -1,24 +1,11 @@
-// Package shorten shortens names for tables and axes.
+// Package shorten shortens texts for tables.
 package shorten
 
-// Name returns the first letters of a name, or its last letters.
-func Name(name string, letters int, last bool) string {
+// Name returns the first letters of a name.
+func Name(name string, letters int) string {
 	all := []rune(name)
-	switch {
-	case len(all) <= letters:
+	if len(all) <= letters {
 		return name
-	case last:
-		return "…" + string(all[len(all)-letters+1:])
 	}
 	return string(all[:letters-1]) + "…"
-}
-
-// SamePrefix reports whether several names begin with the same three bytes.
-func SamePrefix(names []string) bool {
-	for _, name := range names {
-		if len(name) < 3 || name[:3] != names[0][:3] {
-			return false
-		}
-	}
-	return len(names) > 1
 }

@@ -5,14 +5,10 @@
 //
 //	s, err := study.Analyse(ctx, runs, study.Options{})
 //	err = s.WriteText(os.Stdout)
-//	err = s.WriteHTML(file)
 //
 // The input is a table with a row per run. The columns of courier explore have defaults: the
 // responses are the time and the accuracy, the factors all settings that vary, and the replication
 // is a block. Other tables name their columns in Options.
-//
-// WriteHTML writes one page without scripts or requests. Its plots are SVG with a text beside each;
-// they have a bounded number of points.
 //
 // The same table and options give the same study. Analyse keeps no state and may be called
 // concurrently; it returns an error if the context ends.

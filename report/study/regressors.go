@@ -231,30 +231,23 @@ func (c *heldOutComparison) scoreMethod(m method, folds []int) (MethodScore, err
 func (c *RegressorComparison) write(w io.Writer) {
 	fmt.Fprintf(w, "\nRegressors of %s on held-out runs of %d, in %d folds\n", c.Response, c.Runs,
 		c.Folds)
-	for _, part := range c.tables() {
-		fmt.Fprintf(w, "\n%s\truns\tMAPE\t95 %% interval\tR2\n", part.Title)
-		for _, m := range part.Scores {
-			if m.Error != "" {
-				fmt.Fprintf(w, "%s\t-\t\t\t\t%s\n", m.Method, m.Error)
-				continue
-			}
-			e := m.Scores.MAPE
-			fmt.Fprintf(w, "%s\t%d\t%.1f %%\t%.1f to %.1f %%\t%.4f\n", m.Method, m.Runs,
-				100*e.Value, 100*e.Low, 100*e.High, m.Scores.R2.Value)
-		}
+	writeScores(w, "configurations with other runs", c.Repeated)
+	writeScores(w, "configurations that were never measured", c.Unmeasured)
+}
+
+// writeScores writes the scores of the methods on a kind of held-out runs; nothing without any.
+func writeScores(w io.Writer, title string, scores []MethodScore) {
+	if len(scores) == 0 {
+		return
 	}
-}
-
-// scoreTable has the scores of the methods on a kind of held-out runs.
-type scoreTable struct {
-	Title  string
-	Scores []MethodScore
-}
-
-// tables returns the scores of the kinds of runs that were held out.
-func (c *RegressorComparison) tables() []scoreTable {
-	return slices.DeleteFunc([]scoreTable{
-		{"configurations with other runs", c.Repeated},
-		{"configurations that were never measured", c.Unmeasured},
-	}, func(t scoreTable) bool { return len(t.Scores) == 0 })
+	fmt.Fprintf(w, "\n%s\truns\tMAPE\t95 %% interval\tR2\n", title)
+	for _, m := range scores {
+		if m.Error != "" {
+			fmt.Fprintf(w, "%s\t-\t\t\t\t%s\n", m.Method, m.Error)
+			continue
+		}
+		e := m.Scores.MAPE
+		fmt.Fprintf(w, "%s\t%d\t%.1f %%\t%.1f to %.1f %%\t%.4f\n", m.Method, m.Runs,
+			100*e.Value, 100*e.Low, 100*e.High, m.Scores.R2.Value)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -72,11 +73,32 @@ func (a *Analysis) write(w io.Writer) {
 	}
 	fmt.Fprintf(w, "residual\t%d\t%s\n\n", a.ResidualDegrees,
 		Digits(a.ResidualSquares))
+	for _, line := range a.Influences() {
+		fmt.Fprintln(w, line)
+	}
+	a.writeMeans(w)
+	fmt.Fprintln(w)
 	for _, line := range a.Checks() {
 		fmt.Fprintf(w, "%s.\n", line)
 	}
 	for _, note := range a.Notes {
 		fmt.Fprintf(w, "Note: %s.\n", note)
+	}
+}
+
+// writeMeans writes the means of the terms with a clear influence.
+func (a *Analysis) writeMeans(w io.Writer) {
+	for _, t := range a.clearTerms() {
+		k := slices.IndexFunc(a.Means, func(m anova.Means) bool { return m.Term == t.Name })
+		if k < 0 {
+			continue
+		}
+		m := &a.Means[k]
+		fmt.Fprintf(w, "\n%s\tmean\t95 %% interval\truns\n", strings.Join(m.Variables, "\t"))
+		for _, p := range m.Values {
+			fmt.Fprintf(w, "%s\t%s\t%s to %s\t%d\n", strings.Join(p.Levels, "\t"), Digits(p.Mean),
+				Digits(p.Low), Digits(p.High), p.Runs)
+		}
 	}
 }
 

@@ -60,20 +60,3 @@ func percent(share float64) string {
 	}
 	return fmt.Sprintf("%.0f %%", 100*share)
 }
-
-// sentence describes which regressor is best, for configurations that were never measured if there are
-// some.
-func (c *RegressorComparison) sentence() string {
-	tables := c.tables()
-	if len(tables) == 0 {
-		return ""
-	}
-	t := tables[len(tables)-1]
-	best := t.Scores[0]
-	if best.Error != "" {
-		return ""
-	}
-	return fmt.Sprintf("%s predicts the %s of %s best, with a mean error of %s (95 %% interval %s"+
-		" to %s).", best.Method, c.Response, t.Title, percent(best.Scores.MAPE.Value),
-		percent(best.Scores.MAPE.Low), percent(best.Scores.MAPE.High))
-}

@@ -15,11 +15,10 @@ type anovaCommand struct {
 	study.Options
 	Where map[string]string `help:"Only use rows with these values, such as time_suspect=0." placeholder:"COLUMN=VALUE"`
 	outputFlags
-	HTML string `help:"Also write a report with plots to this HTML file." placeholder:"FILE"`
 }
 
 func (c *anovaCommand) Run(w *environment) error {
-	c.NoRegressors = c.NoRegressors || c.Output == "csv" && c.HTML == ""
+	c.NoRegressors = c.NoRegressors || c.Output == "csv"
 	source, t, err := c.read(w)
 	if err == nil {
 		err = t.Where(c.Where)
@@ -32,11 +31,6 @@ func (c *anovaCommand) Run(w *environment) error {
 		return fmt.Errorf("%s: %w", source, err)
 	}
 	s.Source = source
-	if c.HTML != "" {
-		if err := writeOut(w, c.HTML, s.WriteHTML); err != nil || c.HTML == "-" {
-			return err
-		}
-	}
 	return c.print(w, s, s.WriteText)
 }
 
