@@ -64,16 +64,24 @@ func (a *Advisor) newsAndRisks(
 		a.outbox.expectRisk()
 	}
 	next := cluster.Summarize(advice)
-	if news = a.o.worthPublishing(j.Advice, next); news {
+	if news = isWorthPublishing(j.Advice, next); news {
 		j.Advice = next
 	}
 	return news, risks
 }
 
-// worthPublishing reports whether an advice for a running job differs enough from the last one.
-func (o *Options) worthPublishing(last, next *cluster.AdviceSummary) bool {
+// After each epoch the predicted end moves by about the scatter of epochs divided by the square root of
+// the number of observed epochs. With the usual scatter of 5 percent this is less than 2 percent of the
+// remaining time.
+const (
+	minAdviceChange   = 0.05             // of the predicted end, relative to the remaining time
+	maxAdviceInterval = 30 * time.Second // until advice with a smaller change is published, too
+)
+
+// isWorthPublishing reports whether an advice for a running job differs enough from the last one.
+func isWorthPublishing(last, next *cluster.AdviceSummary) bool {
 	if last == nil || last.Run != next.Run || last.Decision != next.Decision ||
-		last.Action != next.Action || next.At.Sub(last.At) >= o.AdviceMinInterval {
+		last.Action != next.Action || next.At.Sub(last.At) >= maxAdviceInterval {
 		return true
 	}
 	if last.BatchSize != next.BatchSize || last.CPUs != next.CPUs ||
@@ -84,7 +92,7 @@ func (o *Options) worthPublishing(last, next *cluster.AdviceSummary) bool {
 		return false
 	}
 	change := predictedEnd(next).Sub(predictedEnd(last)).Seconds()
-	return math.Abs(change) >= o.AdviceMinChange**next.PredictedSeconds
+	return math.Abs(change) >= minAdviceChange**next.PredictedSeconds
 }
 
 // predictedEnd returns when the job is predicted to end.

@@ -22,10 +22,8 @@ import (
 // default; see withDefaults.
 type Options struct {
 	Policy
-	AdviceMinChange   float64       `name:"advice-min-change" help:"Publish new advice for a running job when its predicted end moves by this share of the remaining time. A changed decision or action is always published." default:"0.05" env:"COURIER_ADVICE_MIN_CHANGE"`
-	AdviceMinInterval time.Duration `name:"advice-min-interval" help:"Time after which advice with a smaller change is published, too." default:"30s" env:"COURIER_ADVICE_MIN_INTERVAL"`
 	// If SnapshotEvents events arrive sooner, snapshots are up to ten times as frequent.
-	SnapshotInterval time.Duration `name:"snapshot-interval" help:"Time between two snapshots of the state. A start loads the newest one, and replays only the events after it." default:"5m" env:"COURIER_SNAPSHOT_INTERVAL"`
+	SnapshotInterval time.Duration `kong:"-"`
 	SnapshotEvents   uint64        `kong:"-"`
 
 	Version string        `kong:"-"` // of the program, for nats micro
@@ -39,34 +37,16 @@ type Policy struct {
 	Objective string `help:"What the CPUs of running --elastic jobs move for. slo: that most SLOs are met; jct: that the mean completion time is short; quality: that jobs whose loss falls fastest get CPUs; cost: that jobs take few core-hours; efficiency: that CPUs go to the jobs that they make faster, and stay free otherwise. Jobs keep the SLO that they were promised under each. Use the same value for all advisors of a cluster." enum:"${objectives}" default:"slo" env:"COURIER_OBJECTIVE"`
 }
 
-// Defaults for publishing changed advice. After each epoch the predicted end moves by about the
-// scatter of epochs divided by the square root of the number of observed epochs. With the usual
-// scatter of 5 percent this is less than 2 percent of the remaining time.
-const (
-	defaultMinChange   = 0.05             // of the remaining time
-	defaultMinInterval = 30 * time.Second // until an unchanged advice is repeated
-)
-
 // withDefaults returns the options with defaults in place of zero fields.
 func (o Options) withDefaults() Options {
 	o.Version = cmp.Or(o.Version, "0.0.0")
 	o.Admission = cmp.Or(o.Admission, schemas.AdmissionAdvise)
 	o.MoveCPUs = cmp.Or(o.MoveCPUs, MovesDryRun)
 	o.Objective = cmp.Or(o.Objective, shares.ObjectiveSLO)
-	o.Check = positive(o.Check, time.Second)
-	o.AdviceMinChange = positive(o.AdviceMinChange, defaultMinChange)
-	o.AdviceMinInterval = positive(o.AdviceMinInterval, defaultMinInterval)
-	o.SnapshotInterval = positive(o.SnapshotInterval, 5*time.Minute)
+	o.Check = cmp.Or(o.Check, time.Second)
+	o.SnapshotInterval = cmp.Or(o.SnapshotInterval, 5*time.Minute)
 	o.SnapshotEvents = cmp.Or(o.SnapshotEvents, 20_000)
 	return o
-}
-
-func positive[V cmp.Ordered](v, otherwise V) V {
-	var zero V
-	if v > zero {
-		return v
-	}
-	return otherwise
 }
 
 // Advisor answers job requests and watches running jobs.

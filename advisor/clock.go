@@ -18,6 +18,21 @@ func (a *Advisor) now() time.Time {
 	return a.clock().Add(time.Duration(a.offset.Load())).UTC()
 }
 
+// clockCheck is the interval of comparisons with the server's clock.
+const clockCheck = time.Minute
+
+// keepClock corrects now regularly until ctx ends.
+func (a *Advisor) keepClock(ctx context.Context) error {
+	return every(ctx, clockCheck, func() {
+		if !a.bus.Connected() {
+			return
+		}
+		if _, err := a.logInfo(ctx); err != nil && ctx.Err() == nil {
+			a.log.Warn("clock not compared with the server's", "error", err)
+		}
+	})
+}
+
 // logInfo describes the JOB stream. It corrects now if the clock of this machine differs from the server's
 // by more than maxClockError and the uncertainty of the comparison, half the time of the request.
 func (a *Advisor) logInfo(ctx context.Context) (bus.StreamInfo, error) {

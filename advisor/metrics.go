@@ -35,9 +35,6 @@ type metrics struct {
 	snapshots  *prometheus.CounterVec // by outcome
 	savedAt    prometheus.Gauge
 	savedBytes prometheus.Gauge
-
-	headroom    prometheus.Gauge
-	neededBytes prometheus.Gauge
 }
 
 // registry creates the metrics of the package. It registers them unless its registerer is nil.
@@ -90,7 +87,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	return m
 }
 
-// addOperation adds the metrics of the outbox, of snapshots and of the log.
+// addOperation adds the metrics of the outbox and of snapshots.
 func (m *metrics) addOperation(r registry) {
 	m.replaced = r.counter("courier_advisor_replaced_advice_total",
 		"Advice replaced by newer advice for the same job before it was published.").WithLabelValues()
@@ -105,12 +102,6 @@ func (m *metrics) addOperation(r registry) {
 		"Unix time of the last snapshot that this advisor wrote or loaded.")
 	m.savedBytes = r.gauge("courier_advisor_snapshot_bytes",
 		"Size of the last snapshot that this advisor wrote or loaded.")
-
-	m.headroom = r.gauge("courier_advisor_job_log_headroom_ratio",
-		"Share of the limits of the JOB stream that is left before the first event of the "+
-			"oldest running job is dropped; 1 if no job runs, 0 if it is already dropped.")
-	m.neededBytes = r.gauge("courier_advisor_job_log_needed_bytes",
-		"Size that the JOB stream needs to keep the events of all running jobs.")
 }
 
 // beginAtZero creates the counters of known labels. Prometheus cannot see the first increase of a counter

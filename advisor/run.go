@@ -17,7 +17,7 @@ import (
 //	champions ───► load, check ┘
 //	job.submit, … (after the replay) ──► Decide ──► reply
 //	queue ──► start next (after every event) ──► job.<id>.admitted, job.<id>.advice
-//	clock ──► snapshots of the state, limits of the JOB stream
+//	clock ──► snapshots of the state, comparison with the server's clock
 func (a *Advisor) Run(ctx context.Context) error {
 	if a.restore(ctx) != nil {
 		return nil // ctx has ended
@@ -50,7 +50,7 @@ func (a *Advisor) runParts(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, part := range []func(context.Context) error{
 		a.followJobs, a.followNodes, a.listenAlive, a.watchSilence, a.followRegressors, a.serve,
-		a.keepQueue, a.reportReplay, a.keepSnapshots, a.keepLog,
+		a.keepQueue, a.reportReplay, a.keepSnapshots, a.keepClock,
 	} {
 		group.Go(func() error { return part(ctx) })
 	}

@@ -219,8 +219,6 @@ type Losses struct {
 type LossReport struct {
 	Seconds float64 // since the previous report; for the first one, since the start
 	Loss    float64 // mean since the previous report; 1 - accuracy of a job without a loss
-	// Losses of its steps in order; nil if they are unknown.
-	Steps []float64
 
 	CPURatio    float64 // mean CPU since the previous report as a share of the node
 	IORatio     float64 // the job's share of the IO of the node; 0: unknown

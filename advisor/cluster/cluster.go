@@ -182,17 +182,6 @@ func (c *Cluster) Affected(e schemas.Event, j *Job, now time.Time) []*Job {
 	return running
 }
 
-// OldestRunning returns the running job with the oldest first event, or nil.
-func (c *Cluster) OldestRunning() *Job {
-	var oldest *Job
-	for _, j := range c.running {
-		if oldest == nil || j.First < oldest.First {
-			oldest = j
-		}
-	}
-	return oldest
-}
-
 // ArrivingCPUs returns the number of CPUs that are about to be used on a node.
 func (c *Cluster) ArrivingCPUs(node string, now time.Time) float64 {
 	return c.arrivals.cpus(node, now)

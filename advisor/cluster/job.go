@@ -225,14 +225,6 @@ func (j *Job) ProcessesPerNode() float64 {
 	return float64(j.Setting.CPUs) / float64(max(1, len(j.Setting.Nodes)))
 }
 
-// FirstEventAt returns approximately when the first event of a running job was stored.
-func (j *Job) FirstEventAt() time.Time {
-	if j.Request != nil {
-		return j.SubmittedAt
-	}
-	return j.StartedAt
-}
-
 // Outcome reports whether a job that finished or failed kept its SLO. ok is false if that shows nothing
 // about its promise: the job has no SLO, was started more than once, or did not run as advised.
 func (j *Job) Outcome() (kept, ok bool) {

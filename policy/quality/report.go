@@ -12,8 +12,6 @@ const MaxReports = 4
 const (
 	// staleReports is the number of expected report times after which a silent job is stale.
 	staleReports = 3
-	// minSteps is the number of steps that a report must have to be split in halves.
-	minSteps = 8
 	// divergingWindows is the number of rising windows in a row that show a divergence. The loss of
 	// a converged job rises as often by chance, once in 24 windows, but hardly by
 	// minDivergence of its scale.
@@ -34,11 +32,6 @@ type lossWindow struct {
 // of the job yet.
 func windowsOf(l *policy.Losses) (windows []lossWindow) {
 	reports, scale := lastReports(l), scaleOf(l)
-	if len(reports) == 1 && len(reports[0].Steps) >= minSteps {
-		half, middle := reports[0], len(reports[0].Steps)/2
-		half.Seconds /= 2
-		return []lossWindow{{&half, mean(half.Steps[:middle]) / scale, mean(half.Steps[middle:]) / scale}}
-	}
 	for i := 1; i < len(reports); i++ {
 		windows = append(windows, lossWindow{&reports[i], reports[i-1].Loss / scale, reports[i].Loss / scale})
 	}
@@ -99,14 +92,6 @@ func isStale(l *policy.Losses) bool {
 		sum += reports[i].Seconds
 	}
 	return sum > 0 && l.SilentSeconds > staleReports*sum/float64(len(reports))
-}
-
-func mean(values []float64) float64 {
-	sum := 0.0
-	for _, v := range values {
-		sum += v
-	}
-	return sum / float64(len(values))
 }
 
 // isDiverging reports whether the loss rose in each of the last windows, and by enough.

@@ -8,13 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// steps returns a job with one report of 2 s, with the losses of its steps.
-func steps(largest float64, losses ...float64) policy.Losses {
-	h := reportsOf(3)
-	h.Reports[0].Steps, h.Largest = losses, largest
-	return h
-}
-
 // predicted returns a job whose last loss is predicted.
 func predicted(final float64, losses ...float64) policy.Losses {
 	h := reportsOf(losses...)
@@ -61,9 +54,6 @@ func TestObserve_DecidesWhatThePaperLeavesOpen(t *testing.T) {
 			growing, window(3, 0.8, 0.6)},
 		{"a job without a report is a newcomer", policy.Losses{}, growing, nil},
 		{"so is a job with one", reportsOf(2), growing, nil},
-		{"one report with eight steps is split in halves", steps(4, 4, 4, 4, 4, 2, 2, 2, 2),
-			growing, window(1, 1, 0.5)},
-		{"one report with seven steps is not", steps(3, 4, 4, 4, 4, 2, 2, 2), growing, nil},
 		{"a predicted last loss replaces the largest loss", predicted(0.5, 2.5, 1.5),
 			growing, window(2, 1.25, 0.75)},
 		{"but not one above the first loss", predicted(3, 2, 1), growing, window(2, 1, 0.5)},

@@ -28,10 +28,6 @@ func (c *advisorCommand) Run(w *environment) error {
 		debug.SetMemoryLimit(advisorMemory)
 	}
 	o := c.Options
-	if o.AdviceMinChange <= 0 || o.AdviceMinInterval <= 0 || o.SnapshotInterval <= 0 {
-		return usagef("--advice-min-change, --advice-min-interval and --snapshot-interval must be" +
-			" above 0")
-	}
 	o.Version = buildVersion()
 	return c.serve(w, "advisor", func(r *serviceEnvironment) (builtService, error) {
 		a := advisor.New(r.bus, o, r.log, r.reg)
