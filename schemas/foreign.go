@@ -33,8 +33,7 @@ const (
 type Known struct {
 	Processes float64 // processes of the jobs
 	CPU       float64 // processors that they keep busy
-	IOWait    float64 // their threads that wait for storage
-	HasIOWait bool    // IOWait is known
+	IsIOIdle  bool    // they read and write next to nothing, so that they do not wait for storage
 }
 
 // ForeignOf returns the part of a node's load that the known jobs do not explain. cpu and ioWait
@@ -55,8 +54,8 @@ func ForeignOf(cores uint32, cpu, ioWait Ratio, known Known) (f Foreign) {
 	}
 	f.CPU = RatioOf(foreign / n).Tenths()
 
-	if ioWait.Known && cpu.Value < saturatedRatio && known.HasIOWait {
-		f.IOWait = RatioOf(ioWait.Value - known.IOWait/n).Tenths()
+	if ioWait.Known && cpu.Value < saturatedRatio && known.IsIOIdle {
+		f.IOWait = ioWait.Tenths()
 	}
 	return f
 }
@@ -65,8 +64,7 @@ func ForeignOf(cores uint32, cpu, ioWait Ratio, known Known) (f Foreign) {
 type Usage struct {
 	CPUSeconds    float64 // CPU time
 	Seconds       float64 // duration of the epochs with a known CPU time
-	IOWaitSeconds float64 // time that the job's threads waited for storage
-	IOSeconds     float64 // duration of the epochs with a known IO-wait time
+	IOIdleSeconds float64 // duration of the epochs with next to no reads and writes
 }
 
 // UsageOf returns the usage of a job in an epoch. since is the end of the previous epoch or the
@@ -79,12 +77,9 @@ func UsageOf(e *Epoch, since time.Time) (u Usage) {
 	if e.JobCPUSeconds != nil {
 		u.CPUSeconds, u.Seconds = *e.JobCPUSeconds, seconds
 	}
-	switch {
-	case e.JobIOWaitSeconds != nil:
-		u.IOWaitSeconds, u.IOSeconds = *e.JobIOWaitSeconds, seconds
-	case e.JobReadBytes != nil && e.JobWrittenBytes != nil &&
-		*e.JobReadBytes+*e.JobWrittenBytes <= idleBytesPerSecond*seconds:
-		u.IOSeconds = seconds
+	if e.JobReadBytes != nil && e.JobWrittenBytes != nil &&
+		*e.JobReadBytes+*e.JobWrittenBytes <= idleBytesPerSecond*seconds {
+		u.IOIdleSeconds = seconds
 	}
 	return u
 }
@@ -107,18 +102,15 @@ func observedSeconds(e *Epoch, since time.Time) float64 {
 // Add adds the usage of another epoch.
 func (u *Usage) Add(o Usage) {
 	u.CPUSeconds, u.Seconds = u.CPUSeconds+o.CPUSeconds, u.Seconds+o.Seconds
-	u.IOWaitSeconds, u.IOSeconds = u.IOWaitSeconds+o.IOWaitSeconds, u.IOSeconds+o.IOSeconds
+	u.IOIdleSeconds += o.IOIdleSeconds
 }
 
 // Known returns the load of a job with the given number of processes. If its CPU time is unknown,
 // each process counts as one busy processor.
 func (u Usage) Known(processes float64) Known {
-	k := Known{Processes: processes, CPU: processes}
+	k := Known{Processes: processes, CPU: processes, IsIOIdle: u.IOIdleSeconds > 0}
 	if u.Seconds > 0 {
 		k.CPU = u.CPUSeconds / u.Seconds
-	}
-	if k.HasIOWait = u.IOSeconds > 0; k.HasIOWait {
-		k.IOWait = u.IOWaitSeconds / u.IOSeconds
 	}
 	return k
 }
@@ -127,8 +119,7 @@ func (u Usage) Known(processes float64) Known {
 func (k *Known) Add(o Known, share float64) {
 	k.Processes += share * o.Processes
 	k.CPU += share * o.CPU
-	k.IOWait += share * o.IOWait
-	k.HasIOWait = k.HasIOWait && (o.HasIOWait || share == 0)
+	k.IsIOIdle = k.IsIOIdle && (o.IsIOIdle || share == 0)
 }
 
 // Observation holds the figures of an epoch from which Foreign computes the foreign load of its

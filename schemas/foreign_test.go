@@ -42,12 +42,12 @@ func TestForeignOf_IsWhatKnownJobsDoNotExplain(t *testing.T) {
 		want        schemas.Foreign
 	}{
 		{"nothing is measured", nil, ratio(0.5), schemas.Known{}, schemas.Foreign{}},
-		{"an idle node", ratio(0.01), ratio(0), schemas.Known{HasIOWait: true},
+		{"an idle node", ratio(0.01), ratio(0), schemas.Known{IsIOIdle: true},
 			schemas.Foreign{CPU: schemas.RatioOf(0), IOWait: schemas.RatioOf(0)}},
 		{"a hog alone", ratio(0.5), nil, schemas.Known{},
 			schemas.Foreign{CPU: schemas.RatioOf(0.5)}},
 		{"a job alone keeps the node busy", ratio(1), ratio(0),
-			schemas.Known{Processes: 4, CPU: 3.9, HasIOWait: true},
+			schemas.Known{Processes: 4, CPU: 3.9, IsIOIdle: true},
 			schemas.Foreign{CPU: schemas.RatioOf(0), IOWait: unknown}},
 		{"more processes than processors, and a little other work", ratio(1), nil,
 			schemas.Known{Processes: 16, CPU: 3.9}, schemas.Foreign{CPU: schemas.RatioOf(0)}},
@@ -58,9 +58,9 @@ func TestForeignOf_IsWhatKnownJobsDoNotExplain(t *testing.T) {
 		{"a hog of two threads beside four processes", ratio(1), nil,
 			schemas.Known{Processes: 4, CPU: 8. / 3}, schemas.Foreign{CPU: schemas.RatioOf(0.5)}},
 		{"storage that other work waits for", ratio(0.2), ratio(0.5),
-			schemas.Known{Processes: 1, CPU: 0.8, IOWait: 0.2 * 4, HasIOWait: true},
-			schemas.Foreign{CPU: schemas.RatioOf(0), IOWait: schemas.RatioOf(0.3)}},
-		{"a job of which it is unknown how long it waits", ratio(0.2), ratio(0.5),
+			schemas.Known{Processes: 1, CPU: 0.8, IsIOIdle: true},
+			schemas.Foreign{CPU: schemas.RatioOf(0), IOWait: schemas.RatioOf(0.5)}},
+		{"a job that reads or writes", ratio(0.2), ratio(0.5),
 			schemas.Known{Processes: 1, CPU: 0.8}, schemas.Foreign{CPU: schemas.RatioOf(0)}},
 	} {
 		cpu, ioWait := schemas.RatioAt(c.cpu), schemas.RatioAt(c.ioWait)
@@ -80,7 +80,7 @@ func TestForeignDuring_SubtractsTheJobAndItsNeighbours(t *testing.T) {
 		e := &schemas.Epoch{
 			DurationSeconds: 10, DurationSource: schemas.DurationReported, NodeCores: 4,
 			NodeCPURatio: ratio(0.75), NodeIOWaitRatio: ratio(0.1),
-			JobCPUSeconds: ratio(10), JobIOWaitSeconds: ratio(0),
+			JobCPUSeconds: ratio(10), JobReadBytes: ratio(0), JobWrittenBytes: ratio(0),
 		}
 		e.JobID, e.CPUs, e.Nodes, e.At = "a", 1, []string{"n"}, start.Add(10*time.Second)
 		change(e)
@@ -90,7 +90,7 @@ func TestForeignDuring_SubtractsTheJobAndItsNeighbours(t *testing.T) {
 		return schemas.Span{JobID: "b", Nodes: nodes, CPUs: cpus, From: start,
 			Until: start.Add(time.Duration(seconds) * time.Second), Usage: u}
 	}
-	half := schemas.Usage{CPUSeconds: 5, Seconds: 10, IOSeconds: 10} // half a processor
+	half := schemas.Usage{CPUSeconds: 5, Seconds: 10, IOIdleSeconds: 10} // half a processor
 	for _, c := range []struct {
 		name   string
 		epoch  *schemas.Epoch
@@ -123,11 +123,11 @@ func TestForeignDuring_SubtractsTheJobAndItsNeighbours(t *testing.T) {
 			e.DurationSource = schemas.DurationArrival
 		}), time.Time{}, nil,
 			schemas.Foreign{CPU: schemas.RatioOf(0.5), IOWait: schemas.RatioOf(0.1)}},
-		{"it writes, and nobody counts how long it waits", epoch(func(e *schemas.Epoch) {
-			e.JobIOWaitSeconds, e.JobReadBytes, e.JobWrittenBytes = nil, ratio(0), ratio(1<<20)
+		{"it writes", epoch(func(e *schemas.Epoch) {
+			e.JobWrittenBytes = ratio(1 << 20)
 		}), start, nil, schemas.Foreign{CPU: schemas.RatioOf(0.5)}},
 		{"it reads and writes next to nothing", epoch(func(e *schemas.Epoch) {
-			e.JobIOWaitSeconds, e.JobReadBytes, e.JobWrittenBytes = nil, ratio(0), ratio(4096)
+			e.JobWrittenBytes = ratio(4096)
 		}), start, nil, schemas.Foreign{CPU: schemas.RatioOf(0.5), IOWait: schemas.RatioOf(0.1)}},
 	} {
 		if got := schemas.ForeignDuring(c.epoch, c.since, c.others); got != c.want {

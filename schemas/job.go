@@ -181,8 +181,7 @@ type Epoch struct {
 	// One-minute load average at the end of the epoch.
 	NodeLoadAverage *float64 `json:"node_load_average,omitempty" ch:"node_load_average"`
 
-	// The figures of the job are from its cgroup if JobCgroupFigures names them, else from its
-	// process tree.
+	// The figures of the job are from its cgroup if that counts them, else from its process tree.
 
 	// CPU time of the job in the epoch.
 	JobCPUSeconds *float64 `json:"job_cpu_seconds,omitempty" ch:"job_cpu_seconds"`
@@ -197,14 +196,9 @@ type Epoch struct {
 	// Number of samples in the validation set; 0 if unknown.
 	ValidationSamples uint64 `json:"validation_samples,omitempty" ch:"validation_samples"`
 
-	// Time that the job's threads waited for storage in the epoch, summed (delay accounting); also
-	// absent if one of the threads ended.
-	JobIOWaitSeconds *float64 `json:"job_io_wait_seconds,omitempty" ch:"job_io_wait_seconds"`
 	// Share of time in which at least one task of the job's cgroup waited for a CPU (PSI), 0 to 1;
 	// without a cgroup, the time that its threads waited, divided by that of the epoch.
 	JobCPUPressureRatio *float64 `json:"job_cpu_pressure_ratio,omitempty" ch:"job_cpu_pressure_ratio"`
-	// Share of time in which all runnable tasks of the cgroup waited for a CPU, 0 to 1.
-	JobCPUFullPressureRatio *float64 `json:"job_cpu_full_pressure_ratio,omitempty" ch:"job_cpu_full_pressure_ratio"`
 	// Share of time in which at least one task of the cgroup waited for IO, 0 to 1.
 	JobIOPressureRatio *float64 `json:"job_io_pressure_ratio,omitempty" ch:"job_io_pressure_ratio"`
 	// Share of time in which all tasks of the cgroup with work waited for IO, 0 to 1.
@@ -213,17 +207,9 @@ type Epoch struct {
 	JobMemoryPressureRatio *float64 `json:"job_memory_pressure_ratio,omitempty" ch:"job_memory_pressure_ratio"`
 	// Share of time in which all tasks of the cgroup with work waited for memory, 0 to 1.
 	JobMemoryFullPressureRatio *float64 `json:"job_memory_full_pressure_ratio,omitempty" ch:"job_memory_full_pressure_ratio"`
-	// Figures that are from the job's cgroup: "cpu" and "memory".
-	JobCgroupFigures []string `json:"job_cgroup_figures,omitempty" ch:"job_cgroup_figures"`
 
 	Phases
 }
-
-// Entries of JobCgroupFigures.
-const (
-	FigureCPU    = "cpu"
-	FigureMemory = "memory"
-)
 
 // EpochID returns the identity of an epoch event.
 func EpochID(job string, run, epoch uint32) string {
@@ -238,11 +224,6 @@ func (e *Epoch) Validate() error {
 	if e.DurationSeconds == 0 {
 		return Invalid("duration_seconds", "missing or 0; want a time above 0")
 	}
-	for _, f := range e.JobCgroupFigures {
-		if err := OneOf("job_cgroup_figures", f, FigureCPU, FigureMemory); err != nil {
-			return err
-		}
-	}
 	return cmp.Or(
 		e.JobStamp.validate(),
 		validateRange("epoch", e.Epoch, 1, MaxEpochs),
@@ -256,7 +237,6 @@ func (e *Epoch) Validate() error {
 			{"node_io_wait_ratio", e.NodeIOWaitRatio},
 			{"node_cpu_ratio", e.NodeCPURatio},
 			{"job_cpu_pressure_ratio", e.JobCPUPressureRatio},
-			{"job_cpu_full_pressure_ratio", e.JobCPUFullPressureRatio},
 			{"job_io_pressure_ratio", e.JobIOPressureRatio},
 			{"job_io_full_pressure_ratio", e.JobIOFullPressureRatio},
 			{"job_memory_pressure_ratio", e.JobMemoryPressureRatio},

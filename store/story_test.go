@@ -107,15 +107,14 @@ func (s *testLog) started(job string, run uint32) {
 
 func (s *testLog) epoch(job string, run, n uint32) {
 	e := &schemas.Epoch{
-		JobStamp:         s.jobStamp(schemas.EpochID(job, run, n), job, run),
-		Setting:          setting(64),
-		Epoch:            n,
-		DurationSeconds:  1.5,
-		DurationSource:   schemas.DurationReported,
-		NodeCores:        2,
-		Accuracy:         pointer(0.5 + float64(n)/10),
-		ConcurrentJobs:   pointer(1.25),
-		JobCgroupFigures: []string{schemas.FigureCPU},
+		JobStamp:        s.jobStamp(schemas.EpochID(job, run, n), job, run),
+		Setting:         setting(64),
+		Epoch:           n,
+		DurationSeconds: 1.5,
+		DurationSource:  schemas.DurationReported,
+		NodeCores:       2,
+		Accuracy:        pointer(0.5 + float64(n)/10),
+		ConcurrentJobs:  pointer(1.25),
 	}
 	if n%2 == 1 {
 		e.Loss, e.NodeCPURatio, e.JobCPUSeconds = pointer(0.7), pointer(0.875), pointer(2.5)

@@ -47,7 +47,7 @@ func TestJob_Bottleneck(t *testing.T) {
 		},
 		{
 			"the job waits for its storage",
-			func(e *schemas.Epoch) { e.JobCPUSeconds, e.JobIOWaitSeconds = value(8), value(5) },
+			func(e *schemas.Epoch) { e.JobCPUSeconds, e.JobIOPressureRatio = value(8), value(0.3) },
 			schemas.BottleneckInput, true,
 		},
 		{
@@ -146,7 +146,7 @@ func TestCluster_SnapshotsAbsurdFigures(t *testing.T) {
 	e := measuredEpoch(func(e *schemas.Epoch) {
 		e.JobID, e.Run, e.Epoch, e.At = "a", 1, 1, time.Unix(1_790_000_000, 0)
 		e.DurationSeconds, e.Loss = 1e-300, &large
-		e.JobCPUSeconds, e.JobIOWaitSeconds = &large, &large
+		e.JobCPUSeconds = &large
 		e.JobReadBytes, e.JobWrittenBytes = &large, &large
 	})
 	c := New()

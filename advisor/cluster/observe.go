@@ -44,7 +44,7 @@ func (c *Cluster) learnForeign(n *Node, s *schemas.Sample, storedAt time.Time) {
 	if storedAt.Sub(s.At) > foreignStale || n.Changed.After(storedAt.Add(-interval)) {
 		return
 	}
-	known := schemas.Known{HasIOWait: true}
+	known := schemas.Known{IsIOIdle: true}
 	for _, j := range n.Running {
 		known.Add(j.Usage.Known(j.ProcessesPerNode()), 1)
 	}

@@ -35,10 +35,7 @@ func useOf(e *schemas.Epoch) EpochUse {
 	if e.JobCPUPressureRatio == nil && valueOf(e.NodeCPURatio) >= speed.CPUThreshold {
 		u.CPUPressureRatio = speed.UnknownPressure
 	}
-	switch {
-	case e.JobIOWaitSeconds != nil:
-		u.IOWaitRatio = min(1, *e.JobIOWaitSeconds/cpuSeconds)
-	case e.JobIOPressureRatio == nil:
+	if e.JobIOPressureRatio == nil {
 		u.IOWaitRatio = valueOf(e.NodeIOWaitRatio)
 	}
 	return u

@@ -10,7 +10,7 @@
 // # Where the figures come from
 //
 // Each figure comes from the cgroup that was created for the command, if that counts it, otherwise from
-// the process tree; the epoch event lists the figures of the cgroup. A command that moves itself to
+// the process tree. A command that moves itself to
 // another cgroup (systemd-run --scope) is measured by its process tree.
 //
 // NewCgroup creates a cgroup below the one of this process, if that is permitted and does not
@@ -21,9 +21,8 @@
 // of its cgroup, and creates the cgroup of the job as a sibling of the leaf. That is possible if the cgroup
 // is delegated to the user and no other process is in it. The error contains a command that helps.
 //
-// Only cgroup v2 is used. The I/O wait of threads requires delay accounting (sysctl
-// kernel.task_delayacct=1), and is missing for an interval in which a thread ended. If the cgroup does not
-// measure CPU pressure, the time that the threads of the process tree waited for a CPU replaces it.
+// Only cgroup v2 is used. If the cgroup does not measure CPU pressure, the time that the threads of the
+// process tree waited for a CPU replaces it.
 //
 // # Limits
 //

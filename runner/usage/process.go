@@ -11,9 +11,7 @@ type process struct {
 
 	ticks         uint64 // CPU time of the process and of its reaped children, in clock ticks
 	residentPages uint64
-	childFaults   uint64 // page faults of its reaped children, which increase with each of them
-	isExiting     bool   // it may have left its cgroup
-	delayTicks    uint64 // I/O wait of the thread, in clock ticks; 0 without delay accounting
+	isExiting     bool // it may have left its cgroup
 }
 
 // exitingFlag is PF_EXITING of the kernel.
@@ -48,12 +46,7 @@ func parseProcess(text []byte) (p process, ok bool) {
 		session:       int(number(6)),
 		ticks:         number(14) + number(15) + number(16) + number(17),
 		residentPages: number(24),
-		childFaults:   number(11),
 		isExiting:     number(9)&exitingFlag != 0,
-	}
-	const delayField = 42
-	if len(fields) > delayField-firstField {
-		p.delayTicks = number(delayField)
 	}
 	return p, ok
 }
@@ -103,28 +96,4 @@ func family(all []process, first int) []process {
 		}
 	}
 	return members
-}
-
-// ioWaits is how long the living threads of a job have waited for storage.
-type ioWaits struct {
-	seconds     map[int]float64 // by thread
-	childFaults uint64          // page faults of reaped processes
-}
-
-// ioWaitBetween returns the increase of the I/O wait over all threads. It is unknown if a thread
-// or process has ended, because its I/O wait is lost.
-func ioWaitBetween(before, after *ioWaits) *float64 {
-	if before == nil || after == nil || before.childFaults != after.childFaults {
-		return nil
-	}
-	for thread, seconds := range before.seconds {
-		if current, isAlive := after.seconds[thread]; !isAlive || current < seconds {
-			return nil
-		}
-	}
-	sum := 0.0
-	for thread, seconds := range after.seconds {
-		sum += seconds - before.seconds[thread]
-	}
-	return &sum
 }

@@ -19,8 +19,6 @@ func TestParseProcess(t *testing.T) {
 		session:       99,
 		ticks:         230,
 		residentPages: 300,
-		childFaults:   200,
-		delayTicks:    9,
 	}
 	if !ok || got != want {
 		t.Errorf("parseProcess() = %+v, %v, want %+v", got, ok, want)

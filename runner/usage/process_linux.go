@@ -25,7 +25,7 @@ func Read(pid int, c *Cgroup) Totals {
 	isFirst := func(p process) bool { return p.pid == pid }
 	t.isReaped = len(all) > 0 && !slices.ContainsFunc(all, isFirst)
 	if len(members) > 0 {
-		t.tree, t.ioWaits = countersOf(members), ioWaitsOf(members)
+		t.tree = countersOf(members)
 	}
 
 	t.cgroup = c.dir() // stays the same after the process has ended
@@ -84,43 +84,6 @@ func cpuWaitOf(pid int) (seconds float64) {
 		}
 	}
 	return seconds
-}
-
-// ioWaitsOf returns how long each thread of the processes has waited for storage, or nil if the
-// kernel does not account delays.
-func ioWaitsOf(members []process) *ioWaits {
-	if !accountsDelays() {
-		return nil
-	}
-	waits := &ioWaits{seconds: map[int]float64{}}
-	for _, p := range members {
-		waits.childFaults += p.childFaults
-		for _, file := range threadFiles(p.pid, "stat") {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				continue // the thread has ended
-			}
-			if thread, ok := parseProcess(text); ok {
-				waits.seconds[thread.pid] = float64(thread.delayTicks) / ticksPerSecond
-			}
-		}
-	}
-	return waits
-}
-
-// accountsDelays reports whether the kernel accounts how long tasks wait for storage. Kernels
-// before 5.14 have no setting for it. There it is enabled if the first process has waited, because
-// that process reads from storage during the boot.
-func accountsDelays() bool {
-	text, err := os.ReadFile("/proc/sys/kernel/task_delayacct")
-	if err == nil {
-		return strings.TrimSpace(string(text)) == "1"
-	}
-	if text, err = os.ReadFile("/proc/1/stat"); err != nil {
-		return false
-	}
-	first, ok := parseProcess(text)
-	return ok && first.delayTicks > 0
 }
 
 // processes returns every process that can be read.

@@ -15,7 +15,6 @@ type Totals struct {
 	at       time.Time // has the monotonic clock
 	isReaped bool      // the process had ended, and its parent had waited for it
 	tree     counters  // of the process tree
-	ioWaits  *ioWaits  // nil: the kernel does not account delays
 
 	cgroup   string   // directory of the job's own; empty: none
 	counted  counters // by the cgroup
@@ -26,7 +25,7 @@ type Totals struct {
 // The cgroup may have counted an earlier command.
 func Started(c *Cgroup) Totals {
 	zero := counters{cpuSeconds: new(float64), readBytes: new(float64), writtenBytes: new(float64)}
-	t := Totals{at: time.Now(), tree: zero, ioWaits: &ioWaits{}, cgroup: c.dir()}
+	t := Totals{at: time.Now(), tree: zero, cgroup: c.dir()}
 	t.counted, t.pressure = readCgroup(t.cgroup)
 	return t
 }
@@ -45,19 +44,15 @@ func (t *Totals) AddExited(state *os.ProcessState) {
 // Used is what a job used between two instants. An unknown figure is nil.
 type Used struct {
 	counters
-	ioWaitSeconds *float64
-
-	pressure      map[string]stallTime // by resource, as shares of the time
-	cgroupFigures []string             // figures that come from the cgroup
+	pressure map[string]stallTime // by resource, as shares of the time
 }
 
 // Since returns what was used between an earlier instant and t. The cgroup takes precedence over
 // the process tree, because it includes processes that have ended, and counts each process once.
 func (t Totals) Since(earlier Totals) Used {
 	u := Used{
-		counters:      t.tree.since(earlier.tree),
-		ioWaitSeconds: ioWaitBetween(earlier.ioWaits, t.ioWaits),
-		pressure:      map[string]stallTime{},
+		counters: t.tree.since(earlier.tree),
+		pressure: map[string]stallTime{},
 	}
 	seconds := t.at.Sub(earlier.at).Seconds()
 	if waited := u.cpuWaitSeconds; waited != nil && seconds > 0 {
@@ -71,12 +66,10 @@ func (t Totals) Since(earlier Totals) Used {
 	counted := t.counted.since(earlier.counted)
 	if counted.cpuSeconds != nil {
 		u.cpuSeconds = counted.cpuSeconds
-		u.cgroupFigures = append(u.cgroupFigures, schemas.FigureCPU)
 	}
 	// The cgroup of a job that has ended holds little more than caches.
 	if counted.memoryBytes != nil && u.memoryBytes != nil {
 		u.memoryBytes = counted.memoryBytes
-		u.cgroupFigures = append(u.cgroupFigures, schemas.FigureMemory)
 	}
 
 	for r, after := range t.pressure {
@@ -102,11 +95,9 @@ func (u Used) Fill(e *schemas.Epoch, epochs int) {
 	e.JobCPUSeconds = share(u.cpuSeconds)
 	e.JobMemoryBytes = u.memoryBytes
 	e.JobReadBytes, e.JobWrittenBytes = share(u.readBytes), share(u.writtenBytes)
-	e.JobIOWaitSeconds = share(u.ioWaitSeconds)
-	e.JobCgroupFigures = u.cgroupFigures
 
 	cpu, io, memory := u.pressure["cpu"], u.pressure["io"], u.pressure["memory"]
-	e.JobCPUPressureRatio, e.JobCPUFullPressureRatio = cpu.some, cpu.full
+	e.JobCPUPressureRatio = cpu.some
 	e.JobIOPressureRatio, e.JobIOFullPressureRatio = io.some, io.full
 	e.JobMemoryPressureRatio, e.JobMemoryFullPressureRatio = memory.some, memory.full
 }

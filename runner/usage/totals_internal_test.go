@@ -43,14 +43,12 @@ func TestTotals_Since(t *testing.T) {
 				pressure: map[string]stallTime{"cpu": {ptr(3.0), ptr(2.0)}, "io": {ptr(0.0), nil}},
 			},
 			schemas.Epoch{
-				JobCPUSeconds:           ptr(5.0),
-				JobMemoryBytes:          ptr(40.0),
-				JobReadBytes:            ptr(20.0),
-				JobWrittenBytes:         ptr(40.0),
-				JobCgroupFigures:        []string{"cpu", "memory"},
-				JobCPUPressureRatio:     ptr(0.5),
-				JobCPUFullPressureRatio: ptr(0.25),
-				JobIOPressureRatio:      ptr(0.0),
+				JobCPUSeconds:       ptr(5.0),
+				JobMemoryBytes:      ptr(40.0),
+				JobReadBytes:        ptr(20.0),
+				JobWrittenBytes:     ptr(40.0),
+				JobCPUPressureRatio: ptr(0.5),
+				JobIOPressureRatio:  ptr(0.0),
 			}},
 		{"figures that the cgroup does not count",
 			Totals{
@@ -65,11 +63,10 @@ func TestTotals_Since(t *testing.T) {
 				counted: counters{cpuSeconds: ptr(7.0)},
 			},
 			schemas.Epoch{
-				JobCPUSeconds:    ptr(5.0),
-				JobMemoryBytes:   ptr(60.0),
-				JobReadBytes:     ptr(20.0),
-				JobWrittenBytes:  ptr(40.0),
-				JobCgroupFigures: []string{"cpu"},
+				JobCPUSeconds:   ptr(5.0),
+				JobMemoryBytes:  ptr(60.0),
+				JobReadBytes:    ptr(20.0),
+				JobWrittenBytes: ptr(40.0),
 			}},
 		{
 			"another cgroup",
@@ -103,31 +100,7 @@ func TestTotals_Since(t *testing.T) {
 				cgroup:  own,
 				counted: counters{cpuSeconds: ptr(3.5), memoryBytes: ptr(4.0)},
 			},
-			schemas.Epoch{JobCPUSeconds: ptr(1.5), JobCgroupFigures: []string{"cpu"}},
-		},
-		{
-			"a new thread",
-			Totals{ioWaits: &ioWaits{map[int]float64{1: 1, 2: 5}, 7}},
-			Totals{ioWaits: &ioWaits{map[int]float64{1: 1.5, 2: 5, 4: 2}, 7}},
-			schemas.Epoch{JobIOWaitSeconds: ptr(2.5)},
-		},
-		{
-			"a thread ended", Totals{ioWaits: &ioWaits{map[int]float64{1: 1, 2: 5}, 7}},
-			Totals{ioWaits: &ioWaits{map[int]float64{1: 1.5}, 7}}, schemas.Epoch{},
-		},
-		{
-			"a reused thread ID", Totals{ioWaits: &ioWaits{map[int]float64{1: 1, 2: 5}, 7}},
-			Totals{ioWaits: &ioWaits{map[int]float64{1: 1.5, 2: 0}, 7}}, schemas.Epoch{},
-		},
-		{
-			"a reaped child", Totals{ioWaits: &ioWaits{}},
-			Totals{ioWaits: &ioWaits{map[int]float64{1: 0}, 90}}, schemas.Epoch{},
-		},
-		{
-			"without waits",
-			Totals{ioWaits: &ioWaits{}},
-			Totals{ioWaits: &ioWaits{map[int]float64{1: 0}, 0}},
-			schemas.Epoch{JobIOWaitSeconds: ptr(0.0)},
+			schemas.Epoch{JobCPUSeconds: ptr(1.5)},
 		},
 		{
 			"threads that waited for a CPU",
@@ -141,7 +114,6 @@ func TestTotals_Since(t *testing.T) {
 			Totals{at: noon.Add(4 * time.Second), tree: counters{cpuWaitSeconds: ptr(2.0)}, cgroup: "/job"},
 			schemas.Epoch{JobCPUPressureRatio: ptr(0.25)},
 		},
-		{"without delay accounting", Totals{ioWaits: &ioWaits{}}, Totals{}, schemas.Epoch{}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var got schemas.Epoch
@@ -153,10 +125,9 @@ func TestTotals_Since(t *testing.T) {
 	}
 	var half schemas.Epoch
 	Used{
-		counters:      counters{cpuSeconds: ptr(4.0), memoryBytes: ptr(9.0)},
-		ioWaitSeconds: ptr(1.0),
+		counters: counters{cpuSeconds: ptr(4.0), memoryBytes: ptr(9.0)},
 	}.Fill(&half, 2)
-	if *half.JobCPUSeconds != 2 || *half.JobMemoryBytes != 9 || *half.JobIOWaitSeconds != 0.5 {
+	if *half.JobCPUSeconds != 2 || *half.JobMemoryBytes != 9 {
 		t.Errorf("one of two epochs = %+v, want half of each counter", half)
 	}
 }
