@@ -347,7 +347,7 @@ func (z *ZooKeeper) Kill(t testing.TB) {
 
 // configuration is the part of a server's configuration for replicated tables. The servers have the
 // same (empty) UUID, by which they would end each other's sessions in a common path. A server that
-// starts before its ZooKeeper looks for it again after a second instead of a minute.
+// starts before its ZooKeeper, or loses it, looks for it again after a second instead of a minute.
 func (z *ZooKeeper) configuration(server int) string {
 	return "<zookeeper><node><host>127.0.0.1</host><port>" + strconv.Itoa(z.port) + "</port></node>" +
 		"<session_timeout_ms>6000</session_timeout_ms>" +
@@ -356,5 +356,6 @@ func (z *ZooKeeper) configuration(server int) string {
 		"<background_schedule_pool_size>4</background_schedule_pool_size>" +
 		"<background_fetches_pool_size>2</background_fetches_pool_size>" +
 		"<background_common_pool_size>2</background_common_pool_size>" +
-		"<merge_tree><initialization_retry_period>1</initialization_retry_period></merge_tree>"
+		"<merge_tree><initialization_retry_period>1</initialization_retry_period>" +
+		"<zookeeper_session_expiration_check_period>1</zookeeper_session_expiration_check_period></merge_tree>"
 }
