@@ -133,7 +133,8 @@ var modules = map[string][]string{
 		"explore", "regress/anova", "regress/evidence", "regress/leastsquares",
 	},
 	"golang.org/x/sync": {
-		"advisor", "gateway", "regress/evidence", "services", "services/courier", "simulate/figures", "trainer",
+		"advisor", "gateway", "regress/baseline", "regress/evidence", "services", "services/courier",
+		"simulate/figures", "trainer",
 	},
 	"github.com/alecthomas/kong": {"services/courier"},
 	"charm.land/bubbletea":       {"services/top"},

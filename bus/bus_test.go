@@ -354,7 +354,7 @@ func TestServe_TranslatesErrors(t *testing.T) {
 		{`{"id":"gone"}`, "not_found: no job gone"},
 		{`{"id":"broken"}`, "internal: internal error; see the service's log"},
 		{`{"id":"A b"}`, `invalid: id: "A b" is not a name of 1 to 64 characters from a-z, 0-9, _ and -`},
-		{`{"job":"a"}`, "invalid: job: not a field of this request"},
+		{`{"job":"a"}`, "invalid: job: not a field of this request; want one of id"},
 	} {
 		var status schemas.JobStatus
 		err := b.Request(ctx, schemas.SubjectJobStatus, rawBody(c.body), &status)

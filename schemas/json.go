@@ -64,11 +64,7 @@ func jsonError(err error) *Error {
 	if !errors.Is(err, jsonv2.ErrUnknownName) {
 		return Invalid(field, "got a JSON %s, want %s", valueName(semantic), semantic.GoType)
 	}
-	name := clip(semantic.JSONPointer.LastToken())
-	if near := nearField(name, semantic.GoType); near != "" {
-		return Invalid(field, "not a field of this request; did you mean %s?", near)
-	}
-	return Invalid(field, "not a field of this request")
+	return Invalid(field, "not a field of this request; want one of %s", fieldNames(semantic.GoType))
 }
 
 // valueName describes the value that could not be decoded: its kind and, for a number, its digits.
@@ -95,44 +91,12 @@ func fieldAt(place jsontext.Pointer) string {
 	return clip(strings.Join(names, "."))
 }
 
-// nearField returns the JSON name of the field of a struct that was probably meant by an unknown
-// name, such as "id" for "job_id", or "" if no name is similar.
-func nearField(unknown string, t reflect.Type) string {
-	best, fewest := "", 3 // edits, from which two names are not similar
+// fieldNames lists the JSON names of the fields of a struct.
+func fieldNames(t reflect.Type) string {
+	var names []string
 	for i := range t.NumField() {
 		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-		if name == "" || name == "-" {
-			continue
-		}
-		edits := editDistance(unknown, name)
-		if strings.HasSuffix(unknown, "_"+name) || strings.HasSuffix(name, "_"+unknown) ||
-			strings.HasPrefix(name, unknown+"_") {
-			edits = min(edits, 1)
-		}
-		if edits < fewest {
-			best, fewest = name, edits
-		}
+		names = append(names, name)
 	}
-	return best
-}
-
-// editDistance returns the number of inserted, deleted and replaced bytes between two names
-// (Levenshtein 1966). The time is bounded, because names of fields are clipped.
-func editDistance(a, b string) int {
-	previous := make([]int, len(b)+1)
-	for j := range previous {
-		previous[j] = j
-	}
-	for i := range len(a) {
-		current := append(make([]int, 0, len(b)+1), i+1)
-		for j := range len(b) {
-			replaced := previous[j]
-			if a[i] != b[j] {
-				replaced++
-			}
-			current = append(current, min(replaced, previous[j+1]+1, current[j]+1))
-		}
-		previous = current
-	}
-	return previous[len(b)]
+	return strings.Join(names, ", ")
 }

@@ -18,7 +18,7 @@ type Example struct {
 	Value    float64 // value of the target
 	At       time.Time
 	EndedAt  time.Time // end of the run; zero while it runs
-	WholeRun bool      // the mean of a run whose epochs were not recognized
+	Count    int       // epochs of which Value is the mean: those of a run in which none was recognized
 	Seconds  float64   // duration of the measurement, which ended at At
 }
 

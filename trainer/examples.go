@@ -31,20 +31,15 @@ func (p *Past) Examples(target string) []Example {
 
 // appendExamples appends the examples of a run.
 func (p *Past) appendExamples(all []Example, r *run, target string) []Example {
-	switch {
-	case target == schemas.TargetStartup:
+	if target == schemas.TargetStartup {
 		if x, ok := p.startup(r); ok {
 			all = append(all, x)
 		}
-	case r.epochCount == 0:
-		if x, ok := p.wholeJob(r, target); ok {
+		return all
+	}
+	for i := range r.epochs {
+		if x, ok := p.example(r, &r.epochs[i], i < r.frozen, target); ok {
 			all = append(all, x)
-		}
-	default:
-		for i := range r.epochs {
-			if x, ok := p.example(r, &r.epochs[i], i < r.frozen, target); ok {
-				all = append(all, x)
-			}
 		}
 	}
 	return all
@@ -82,12 +77,12 @@ func (p *Past) example(r *run, e *keptEpoch, isFinal bool, target string) (x Exa
 		l.Processes += float64(e.cpus) - float64(r.span.CPUs)
 	}
 	x = p.newExample(r, l, e.batch, e.cpus, e.end())
-	x.Features.EpochsDone, x.Seconds = e.number, e.seconds
+	x.Features.EpochsDone, x.Count, x.Seconds = e.number, int(max(1, e.count)), e.seconds
 	if target == schemas.TargetAccuracy {
 		x.Value = e.accuracy
 		return x, true
 	}
-	x.Value = e.seconds
+	x.Value = e.seconds / float64(x.Count)
 	switch {
 	case !x.Features.Load.IsStable():
 		return x, p.skip(target, skippedUnstable)
@@ -126,25 +121,4 @@ func (p *Past) startup(r *run) (x Example, ok bool) {
 	x = p.newExample(r, p.loadBefore(r, e.begin(), r.startLoad), e.batch, e.cpus, e.end())
 	x.Value = seconds
 	return x, true
-}
-
-// wholeJob returns one example of a finished run whose epochs were not recognized: its accuracy, or
-// its time, less a known start-up, divided by its epochs.
-func (p *Past) wholeJob(r *run, target string) (x Example, ok bool) {
-	w := r.whole
-	if w == nil || target == schemas.TargetAccuracy && math.IsNaN(w.accuracy) {
-		return x, false
-	}
-	x = p.newExample(r, p.loadBefore(r, w.at, w.load), w.batch, w.cpus, w.at)
-	x.WholeRun, x.Seconds, x.Features.EpochsDone = true, w.seconds, w.epochs
-	if target == schemas.TargetAccuracy {
-		x.Value = w.accuracy
-		return x, true
-	}
-	seconds := w.seconds
-	if w.startup > 0 && w.startup < seconds {
-		seconds -= w.startup
-	}
-	x.Value = seconds / float64(w.epochs)
-	return x, x.Features.Load.IsStable() || p.skip(target, skippedUnstable)
 }

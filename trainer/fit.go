@@ -159,10 +159,11 @@ func addExample(target string, r *evidence.Run, x *Example) {
 			Number: int(x.Features.EpochsDone), Accuracy: x.Value, HasAccuracy: true,
 		})
 	default:
-		e := evidence.EpochRecord{Number: int(x.Features.EpochsDone), Count: 1, Seconds: x.Value}
-		if x.WholeRun {
-			e.Count, e.Seconds = e.Number, x.Value*float64(e.Number)
-		}
-		r.Epochs = append(r.Epochs, e)
+		count := max(1, x.Count)
+		r.Epochs = append(r.Epochs, evidence.EpochRecord{
+			Number:  int(x.Features.EpochsDone),
+			Count:   count,
+			Seconds: x.Value * float64(count),
+		})
 	}
 }

@@ -107,9 +107,6 @@ func (t *Trainer) reasonToFit(fw *follower, record *bus.Record) fitReason {
 		if e.EpochsDone == 0 {
 			t.newEpochs.Add(1) // a run without recognized epochs is one example
 		}
-		if fw.epochTime == nil {
-			return reasonFirst
-		}
 		return reasonRunEnded
 	}
 	if t.newEpochs.Load() >= int64(t.o.NewEpochs) {

@@ -33,21 +33,11 @@ func (t *Trainer) train(ctx context.Context, request fitRequest) (schemas.TrainR
 	return reply, nil
 }
 
-// learn fits a target on the log at least up to a sequence, unless the request is outdated, and
-// promotes the result. outcome is a metric label.
+// learn fits a target on the log at least up to a sequence, and promotes the result. outcome is a
+// metric label.
 func (t *Trainer) learn(
 	ctx context.Context, last uint64, target string, reason fitReason, reply *schemas.TrainReply,
 ) (outcome string, err error) {
-	_, revision, err := t.champion(ctx, target)
-	if err != nil {
-		return "", err
-	}
-	if revision > 0 && reason == reasonFirst { // an earlier request has fitted it
-		if t.newEpochs.Load() < int64(t.o.NewEpochs) {
-			return "late", nil
-		}
-		reason = reasonEnoughEpochs
-	}
 	var l exampleSet
 	var c *fittedCandidate
 	err = t.computeWhileServing(ctx, func() (err error) {

@@ -92,8 +92,8 @@ func (p *Past) addEpoch(e *schemas.Epoch) *run {
 		p.skipped[""][skippedFinished]++
 		return nil
 	}
-	if r.dropped {
-		r = p.resume(r, e)
+	if r.dropped { // it was lost and has no examples any more
+		return nil
 	}
 	r.checkModel(&e.Setting)
 	x := newEpoch(e, r.previousEnd())
@@ -108,18 +108,6 @@ func (p *Past) addEpoch(e *schemas.Epoch) *run {
 	}
 	r.add(&x, p.limits.runEpochs(p.open.Len()))
 	return r
-}
-
-// resume starts a run in place of one that was lost and dropped. Its examples equal the examples
-// of a run that resumed from a checkpoint. For co-located runs it remains one run.
-func (p *Past) resume(r *run, e *schemas.Epoch) *run {
-	from, hardware := r.span.From, r.span.Hardware
-	p.neighbours.remove(r)
-	p.forget(r)
-	next := p.run(&e.JobStamp, &e.Setting)
-	p.locate(next, &e.Setting, from)
-	next.span.Hardware = hardware
-	return next
 }
 
 // reopen reopens a lost run that sends events again.
@@ -155,7 +143,9 @@ func (p *Past) end(e *schemas.Ended) *run {
 		r.lostID = e.EventID
 	}
 	r.epochs = slices.Clip(slices.Clone(r.epochs))
-	r.whole = wholeOf(r, e)
+	if x, ok := wholeRun(r, e); ok {
+		r.epochs = []keptEpoch{x}
+	}
 	p.neighbours.end(r)
 	p.ended = append(p.ended, endedRun{r, r.ends})
 	for _, old := range p.archive.add(r, p.configurationOf(r, e)) {
@@ -165,25 +155,26 @@ func (p *Past) end(e *schemas.Ended) *run {
 	return r
 }
 
-// wholeOf returns the example data of a run whose epochs were not recognized; nil if it has epochs
-// or did not finish.
-func wholeOf(r *run, e *schemas.Ended) *wholeRun {
+// wholeRun returns a finished run whose epochs were not recognized as one measurement of all of them,
+// less a known start-up; ok is false for any other run.
+func wholeRun(r *run, e *schemas.Ended) (x keptEpoch, ok bool) {
 	finished := e.Outcome == schemas.EventFinished && e.EpochsDone > 0 && e.DurationSeconds > 0
 	if r.epochCount > 0 || !finished {
-		return nil
+		return x, false
 	}
-	w := &wholeRun{
-		epochs:   e.EpochsDone,
-		batch:    e.BatchSize,
-		cpus:     e.CPUs,
+	x = keptEpoch{
+		at:       e.At.UnixNano(),
 		seconds:  e.DurationSeconds,
 		accuracy: orNaN(e.Accuracy),
-		at:       e.At,
+		number:   e.EpochsDone,
+		count:    e.EpochsDone,
+		batch:    e.BatchSize,
+		cpus:     e.CPUs,
 	}
-	if e.StartupSeconds != nil {
-		w.startup = *e.StartupSeconds
+	if s := e.StartupSeconds; s != nil && *s > 0 && *s < x.seconds {
+		x.seconds -= *s
 	}
-	return w
+	return x, true
 }
 
 // configurationOf returns the configuration of an ended run.

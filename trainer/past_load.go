@@ -35,10 +35,6 @@ func (p *Past) freeze(r *run, until time.Time) {
 	if r.dropped {
 		return
 	}
-	if w := r.whole; w != nil && w.load == nil {
-		l := p.measure(r, r.span.From, w.at)
-		w.load = &l
-	}
 	if len(r.epochs) > 0 && r.startLoad == nil && r.span.From.Before(until) {
 		l := p.measure(r, r.span.From, r.epochs[0].begin())
 		r.startLoad = &l

@@ -43,7 +43,6 @@ type run struct {
 	outcome string // of its last ended event; "" while it is open
 	lostID  string // ID of the last lost event
 	ends    int    // number of ended events that were applied
-	whole   *wholeRun
 
 	frozen    int      // number of leading epochs whose load is final
 	startLoad *runLoad // before the first epoch; nil until final
@@ -65,29 +64,22 @@ const (
 	indexedEnded
 )
 
-// wholeRun is a finished run whose epochs were not recognized.
-type wholeRun struct {
-	epochs, batch, cpus uint32
-	seconds, startup    float64 // 0: unknown
-	accuracy            float64 // NaN: unknown
-	at                  time.Time
-	load                *runLoad // nil until final
-}
-
-// keptEpoch is the part of an epoch event that a Past keeps. Unknown figures are NaN.
+// keptEpoch is the part of an epoch event that a Past keeps, or a whole run whose epochs were not
+// recognized. Unknown figures are NaN.
 type keptEpoch struct {
 	at       int64   // its end, in nanoseconds since 1970
-	seconds  float64 // its duration
+	seconds  float64 // its duration; of count epochs
 	accuracy float64
 	load     runLoad // valid for the first run.frozen epochs
 
 	observed schemas.Observation
 
 	number, batch, cpus uint32
-	timedByArrival      bool // timed by the arrival of output lines
-	mayContainStartup   bool // the command may have started within it
-	afterBatchChange    bool // the batch size changed before it
-	hasBurst            bool // it used more CPUs than it was granted
+	count               uint32 // epochs of a whole run; 0: one epoch
+	timedByArrival      bool   // timed by the arrival of output lines
+	mayContainStartup   bool   // the command may have started within it
+	afterBatchChange    bool   // the batch size changed before it
+	hasBurst            bool   // it used more CPUs than it was granted
 }
 
 // runLoad is the load of a run and the node where it has that load.
@@ -199,7 +191,7 @@ func (r *run) lastKnown() time.Time {
 
 // drop frees the data of examples.
 func (r *run) drop() {
-	r.epochs, r.whole, r.startLoad, r.dropped, r.frozen = nil, nil, nil, true, 0
+	r.epochs, r.startLoad, r.dropped, r.frozen = nil, nil, true, 0
 }
 
 // isLost reports whether the run ended because it was silent, so that it may continue.
@@ -299,6 +291,5 @@ type configuration struct {
 type archived struct {
 	of   configuration
 	runs *list.List    // of *run, in the order of their ends
-	at   *list.Element // in archive.sizes
 	used *list.Element // in archive.used
 }

@@ -17,7 +17,6 @@ import (
 // default; see withDefaults.
 type Options struct {
 	NewEpochs int           `help:"Fit after this number of new epochs." default:"40" env:"COURIER_NEW_EPOCHS"`
-	Every     time.Duration `name:"refit-every" help:"Fit at this interval if there are new epochs." default:"24h" env:"COURIER_REFIT_EVERY"`
 	CoolDown  time.Duration `help:"Minimum time between two automatic fits." default:"1s" env:"COURIER_COOL_DOWN"`
 	Window    time.Duration `name:"example-window" help:"Only use runs of this most recent period; 0: no limit. Imported runs may be years old." default:"87600h" env:"COURIER_EXAMPLE_WINDOW"` // below 0: no limit
 	Limits    Limits        `embed:""`
@@ -38,7 +37,6 @@ const defaultWindow = 10 * 365 * 24 * time.Hour
 func (o Options) withDefaults() Options {
 	o.Version = cmp.Or(o.Version, "0.0.0")
 	o.NewEpochs = cmp.Or(o.NewEpochs, 40)
-	o.Every = cmp.Or(o.Every, 24*time.Hour)
 	o.CoolDown = cmp.Or(o.CoolDown, 5*time.Second)
 	o.Window = cmp.Or(o.Window, defaultWindow)
 	o.Examples = cmp.Or(o.Examples, 10_000)
@@ -123,10 +121,8 @@ type fitReason uint8
 
 const (
 	reasonNone fitReason = iota
-	reasonFirst
 	reasonEnoughEpochs
 	reasonRunEnded
-	reasonSchedule
 	reasonRequest
 )
 
@@ -134,10 +130,8 @@ const (
 func (r fitReason) String() string {
 	return [...]string{
 		reasonNone:         "",
-		reasonFirst:        "the first regressor",
 		reasonEnoughEpochs: "enough new epochs",
 		reasonRunEnded:     "a run has ended",
-		reasonSchedule:     "on schedule",
 		reasonRequest:      "requested",
 	}[r]
 }

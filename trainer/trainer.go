@@ -80,8 +80,6 @@ func (t *Trainer) run(ctx context.Context) error {
 
 // work carries out fit requests and commands, one at a time.
 func (t *Trainer) work(ctx context.Context) error {
-	every := time.NewTicker(t.o.Every)
-	defer every.Stop()
 	cool := time.NewTicker(t.o.CoolDown)
 	defer cool.Stop()
 	var fitted time.Time // end of the last fit
@@ -108,10 +106,6 @@ func (t *Trainer) work(ctx context.Context) error {
 			fitPending()
 		case <-t.fitSignal:
 			fitPending()
-		case <-every.C:
-			if t.newEpochs.Load() > 0 {
-				fit(fitRequest{targets: schemas.Targets(), reason: reasonSchedule})
-			}
 		case request := <-t.fitRequests:
 			fit(request)
 		case command := <-t.commands:

@@ -8,7 +8,8 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"slices"
-	"sync"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // ForestOptions are the options of a random forest.
@@ -101,23 +102,18 @@ func (g *grower) sortRows(features int) {
 // growAll grows the trees on all processors. Each tree has its own random numbers, so the result
 // does not depend on the number of processors.
 func (g *grower) growAll(ctx context.Context, o ForestOptions) ([]*treeNode, error) {
-	trees, next := make([]*treeNode, o.Trees), make(chan int)
-	var workers sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		workers.Go(func() {
-			for i := range next {
+	trees := make([]*treeNode, o.Trees)
+	var all errgroup.Group
+	all.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range trees {
+		all.Go(func() error {
+			if ctx.Err() == nil {
 				trees[i] = g.grow(rand.New(rand.NewPCG(o.Seed, uint64(i))))
 			}
+			return ctx.Err()
 		})
 	}
-	for i := range trees {
-		if ctx.Err() == nil {
-			next <- i
-		}
-	}
-	close(next)
-	workers.Wait()
-	return trees, ctx.Err()
+	return trees, all.Wait()
 }
 
 // grow grows a tree on examples that are drawn with replacement.

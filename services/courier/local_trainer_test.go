@@ -27,7 +27,6 @@ func TestArguments_ParseToTheSameFlags(t *testing.T) {
 			Supervised: "data",
 			Fits: trainer.Options{
 				NewEpochs: 7,
-				Every:     90 * time.Minute,
 				CoolDown:  time.Second,
 				Window:    24 * time.Hour,
 				Examples:  100,
