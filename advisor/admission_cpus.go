@@ -24,25 +24,23 @@ func (a *Advisor) needsBusyCPUs(advice *schemas.Advice) bool {
 	})
 }
 
-// sharesCPUs reports whether the deadline policy plans the CPUs of the job: it is elastic, and the
-// cores of its nodes are known. If moves are not turned on, it is planned beside the CPUs that the
-// running jobs hold.
+// sharesCPUs reports whether the deadline policy plans the CPUs of the job: it is elastic, and runs on one
+// node, whose cores are known. If moves are not turned on, it is planned beside the CPUs that the running
+// jobs hold.
 func (a *Advisor) sharesCPUs(q *schemas.JobRequest, advice *schemas.Advice) bool {
-	if !q.Elastic || len(advice.Nodes) == 0 {
+	if !q.Elastic || len(advice.Nodes) != 1 {
 		return false
 	}
 	a.mu.RLock()
 	defer a.mu.RUnlock()
-	return !slices.ContainsFunc(advice.Nodes, func(node string) bool {
-		return a.cluster.Cores(node) == 0
-	})
+	return a.cluster.Cores(advice.Nodes[0]) > 0
 }
 
 // askNodes returns the question of a job that would run on some nodes; nil if it no longer waits. It is
 // called with the lock held.
 type askNodes func(nodes []string, now time.Time) *decide.Question
 
-// admitByShares returns advice for a job that may start under the plan for the CPUs of its nodes, or
+// admitByShares returns advice for a job that may start under the plan for the CPUs of its node, or
 // nil. If everywhere is set and the job names no node, it may also start on another node than that of
 // its placement.
 func (a *Advisor) admitByShares(
@@ -66,26 +64,31 @@ func (a *Advisor) admitByShares(
 	return admitted
 }
 
-// admitOn returns advice for a job that may start on some nodes under the plan for their CPUs, or nil.
-// It returns no question if no plan can admit the job: it is not elastic, and no job may lend it CPUs.
+// admitOn returns advice for a job that may start on a node under the plan for its CPUs, or nil. It
+// returns no question if no plan can admit the job: it runs on several nodes, or it is not elastic and no
+// job may lend it CPUs.
 func (a *Advisor) admitOn(
 	nodes []string, ask askNodes, now time.Time,
 ) (*schemas.Advice, *decide.Question) {
 	isFixed := a.o.MoveCPUs != MovesOn
 	a.mu.RLock()
 	q := ask(nodes, now)
-	if q == nil || isFixed && !q.Request.Elastic {
+	if q == nil || len(nodes) > 1 || isFixed && !q.Request.Elastic {
 		a.mu.RUnlock()
 		return nil, nil
 	}
-	pools := shares.PoolsOf(a.cluster, nodes, isFixed, now)
+	var pool *shares.Pool
+	if len(nodes) == 1 {
+		pool = shares.PoolOf(a.cluster, nodes[0], now)
+	}
 	a.mu.RUnlock()
-	if len(pools) == 0 {
+	if pool == nil {
 		return nil, q
 	}
-	admit := pools.MakeRoom
+	pool.IsFixed = isFixed
+	admit := pool.MakeRoom
 	if q.Request.Elastic {
-		admit = pools.Admit
+		admit = pool.Admit
 	}
 	regressors := *a.regressors.Load()
 	admitted := admit(q, regressors, now)
@@ -93,7 +96,7 @@ func (a *Advisor) admitOn(
 		return nil, q
 	}
 	mayWait := a.o.Admission == schemas.AdmissionQueue && len(admitted.Admission.Loans) > 0
-	if mayWait && pools.CanWait(q, regressors, a.urgentTime(q, now), now) {
+	if mayWait && pool.CanWait(q, regressors, a.urgentTime(q, now), now) {
 		return nil, q
 	}
 	return admitted, q

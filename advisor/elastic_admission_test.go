@@ -125,9 +125,9 @@ func TestAdmission_LendsCPUsAndReturnsThem(t *testing.T) {
 	}
 }
 
-// The deadline policy is asked for every job that may hold CPUs of elastic jobs, or is elastic: on one
-// node, on several, and on another node than the least loaded one. If moves are not turned on, no
-// running job is lowered.
+// The deadline policy is asked for every job on one node that may hold CPUs of elastic jobs, or is
+// elastic, also on another node than the least loaded one. If moves are not turned on, no running job is
+// lowered.
 func TestAdmission_AsksTheDeadlinePolicy(t *testing.T) {
 	longRun := func(b *elasticServer, id, node string, cpus uint32) {
 		q := b.request(id, 4*time.Hour, node)
@@ -171,21 +171,6 @@ func TestAdmission_AsksTheDeadlinePolicy(t *testing.T) {
 				longRun(b, "third", "node-c", 1)
 			},
 			want: true, cpus: 1, on: []string{"node-c"},
-		},
-		{
-			name: "two nodes", moves: MovesOn,
-			prepare: func(b *elasticServer) {
-				longRun(b, "old", "node-a", 2)
-				longRun(b, "neighbour", "node-b", 2)
-			},
-			nodes: []string{"node-a", "node-b"}, want: true, cpus: 2,
-			on:       []string{"node-a", "node-b"},
-			wantLoan: []schemas.Loan{loan("old"), loan("neighbour")},
-		},
-		{
-			name: "two nodes of which one has no free CPU, moves off", moves: MovesOff,
-			prepare: func(b *elasticServer) { longRun(b, "old", "node-a", 2) },
-			nodes:   []string{"node-a", "node-b"},
 		},
 		{
 			name: "a lender on another node", moves: MovesOn, rigid: 1,

@@ -133,8 +133,8 @@ func TestAdmit_StartsOnAppliedCPUs(t *testing.T) {
 	c := newElasticCluster(t)
 	c.run("old", 4000*time.Second, 2)
 	admit := func() *schemas.Advice {
-		nodes := shares.Pools{shares.PoolOf(c.Cluster, "node-a", c.now)}
-		return nodes.Admit(decide.Ask(c.Cluster, c.request("new", 0), c.now), c.r, c.now)
+		node := shares.PoolOf(c.Cluster, "node-a", c.now)
+		return node.Admit(decide.Ask(c.Cluster, c.request("new", 0), c.now), c.r, c.now)
 	}
 	if a := admit(); a != nil {
 		t.Fatalf("admitted with %d CPUs, want none while old holds both", a.Chosen.CPUs)
@@ -186,8 +186,8 @@ func TestPlan_GrowsOnceUntilAnEpochEnds(t *testing.T) {
 	if got := c.moves(4, shares.ObjectiveSLO); len(got) > 0 {
 		t.Errorf("moves %v, want none before an epoch with three CPUs", got)
 	}
-	nodes := shares.Pools{shares.PoolOf(c.Cluster, "node-a", c.now)}
-	advice := nodes.MakeRoom(decide.Ask(c.Cluster, c.request("b", 3000*time.Second), c.now), c.r, c.now)
+	node := shares.PoolOf(c.Cluster, "node-a", c.now)
+	advice := node.MakeRoom(decide.Ask(c.Cluster, c.request("b", 3000*time.Second), c.now), c.r, c.now)
 	if advice == nil || fmt.Sprint(advice.Admission.Loans) != "[{a 3 2}]" {
 		t.Errorf("admission %+v, want a loan of the CPU that a has grown by", advice)
 	}

@@ -3,9 +3,9 @@
 // # Use
 //
 // PoolOf returns the elastic jobs of a node and the CPUs that they share. Pool.Plan returns the changes
-// of their CPUs for the objective of the cluster, and DecideMove the advice for each. Pools are the
-// nodes of a new job: Pools.Admit and Pools.MakeRoom return its advice if it may start, possibly on
-// CPUs that running jobs lend. SetVerdict applies an admission policy to an advice, and NextToStart
+// of their CPUs for the objective of the cluster, and DecideMove the advice for each. Pool.Admit
+// and Pool.MakeRoom return the advice of a new job if it may start on the node, possibly on CPUs that
+// running jobs lend. SetVerdict applies an admission policy to an advice, and NextToStart
 // orders the queue.
 //
 // # Promises

@@ -153,8 +153,8 @@ func TestPlan_ReturnsWhatAJobHasGrownBy(t *testing.T) {
 		t.Errorf("moves %v, want none as long as nobody needs the CPUs", got)
 	}
 
-	nodes := shares.Pools{shares.PoolOf(c.Cluster, "node-a", c.now)}
-	advice := nodes.MakeRoom(decide.Ask(c.Cluster, c.request("b", 3000*time.Second), c.now), c.r, c.now)
+	node := shares.PoolOf(c.Cluster, "node-a", c.now)
+	advice := node.MakeRoom(decide.Ask(c.Cluster, c.request("b", 3000*time.Second), c.now), c.r, c.now)
 	if advice == nil || fmt.Sprint(advice.Admission.Loans) != "[{a 4 2}]" {
 		t.Fatalf("admission %+v, want a loan of two CPUs", advice)
 	}
