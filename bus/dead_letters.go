@@ -150,6 +150,9 @@ func (b *Bus) replayable(ctx context.Context, l *Letter) (Replay, error) {
 		return refusedReplay("", "its stream has dropped it in the meantime"), nil
 	}
 	_, whole := parseDead(msg.Subject, msg.Data, msg.Sequence, msg.Time)
+	if whole == nil || whole.key() != l.key() {
+		return refusedReplay("", "stream %s was created again in the meantime", schemas.StreamDead), nil
+	}
 	l.Data = whole.Data
 	return checkLetter(l), nil
 }

@@ -112,6 +112,12 @@ func TestLetters_OldestFirstWithoutCopies(t *testing.T) {
 			t.Errorf("Letters(%d) = %v, want not found", sequence, err)
 		}
 	}
+	moved, err := b.Letters(within(t), 2) // as if the stream had been created again
+	must(t, err)
+	moved[0].Sequence = 8
+	if r, err := b.Replay(within(t), &moved[0], false); err != nil || r.Fate != bus.FateRefused {
+		t.Errorf("Replay of a letter that is now a mark = %+v, %v, want it refused", r, err)
+	}
 }
 
 // replay replays the letter at a sequence.
