@@ -1,8 +1,6 @@
 package main
 
 import (
-	"errors"
-
 	"courier/replay"
 	"courier/services/local"
 )
@@ -10,7 +8,7 @@ import (
 type replayCommand struct {
 	natsFlags
 	outputFlags
-	Data          string  `help:"Data directory of the courier all whose log is replayed; it may be running or stopped." type:"path" placeholder:"DIR"`
+	Data          string  `help:"Data directory of the running courier all whose log is replayed." type:"path" placeholder:"DIR"`
 	AsOfLastMonth bool    `help:"Only count the late jobs of the last month that would have been in time if Courier had chosen their batch size from the runs before them. Jobs with an SLO or with a time limit of Slurm count." name:"as-of-last-month"`
 	Confidence    float64 `help:"Confidence that --as-of-last-month requests for every job, between 0 and 1." default:"${confidence}" placeholder:"RATIO"`
 }
@@ -39,24 +37,13 @@ func (c *replayCommand) Run(w *environment) error {
 
 func (c *replayCommand) read(w *environment) (*replay.Log, error) {
 	if c.Data != "" {
-		return readDirectory(w, c.Data)
+		e, err := local.ReadEndpoints(c.Data)
+		if err != nil {
+			return nil, err
+		}
+		return readServer(w, natsFlags{NATSURL: e.NATSURL})
 	}
 	return readServer(w, c.natsFlags)
-}
-
-// readDirectory reads the log of a courier all, from its server if that runs, or else from a new
-// server with the same files.
-func readDirectory(w *environment, dir string) (*replay.Log, error) {
-	b, stop, err := local.OpenLog(w.ctx, dir, w.log)
-	var running *local.RunningError
-	if errors.As(err, &running) {
-		return readServer(w, natsFlags{NATSURL: running.NATSURL})
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer stop()
-	return replay.ReadBus(w.ctx, b)
 }
 
 func readServer(w *environment, n natsFlags) (*replay.Log, error) {
