@@ -169,9 +169,7 @@ func (c *Collector) sample(ctx context.Context) error {
 
 // read reads the counters, and logs the first failure and the recovery.
 func (c *Collector) read() nodeReading {
-	start := time.Now()
 	r, err := c.gatherer.read()
-	c.metrics.readingTime.Observe(time.Since(start).Seconds())
 	if err != nil {
 		c.metrics.failedReadings.Inc()
 	}

@@ -11,7 +11,6 @@ import (
 
 type metrics struct {
 	failedReadings prometheus.Counter
-	readingTime    prometheus.Histogram
 }
 
 func newMetrics(reg prometheus.Registerer, o *spool.Outbox) *metrics {
@@ -32,11 +31,6 @@ func newMetrics(reg prometheus.Registerer, o *spool.Outbox) *metrics {
 		failedReadings: factory.NewCounter(prometheus.CounterOpts{
 			Name: "courier_collector_failed_readings_total",
 			Help: "Failed readings of the node's counters.",
-		}),
-		readingTime: factory.NewHistogram(prometheus.HistogramOpts{
-			Name:    "courier_collector_reading_seconds",
-			Help:    "Duration of a reading of the node's counters.",
-			Buckets: prometheus.ExponentialBuckets(250e-6, 2, 12),
 		}),
 	}
 }

@@ -73,7 +73,6 @@ func (g *Gateway) applySample(s *schemas.Sample, storedAt time.Time) {
 				"max_nodes", maxNodes, "evicted_node", evicted)
 		})
 	}
-	g.metrics.nodes.Set(float64(g.nodes.size()))
 }
 
 // announce sends a record to every live client whose filter it matches.

@@ -12,7 +12,6 @@ type metrics struct {
 	clients  prometheus.Gauge
 	slow     prometheus.Counter
 
-	nodes        prometheus.Gauge
 	nodesEvicted prometheus.Counter
 
 	notifications *prometheus.CounterVec // by result
@@ -38,7 +37,6 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		clients: gauge("courier_gateway_live_clients", "Connected live clients."),
 		slow: counter("courier_gateway_slow_clients_total",
 			"Live clients disconnected because they read too slowly.").WithLabelValues(),
-		nodes: gauge("courier_gateway_nodes", "Nodes in memory."),
 		nodesEvicted: counter("courier_gateway_nodes_evicted_total",
 			"Nodes evicted from memory because their maximum number was reached.").WithLabelValues(),
 		notifications: counter("courier_gateway_notifications_total",

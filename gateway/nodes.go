@@ -90,12 +90,6 @@ func (t *nodeTable) evict() string {
 	return oldest.name
 }
 
-func (t *nodeTable) size() int {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	return len(t.byName)
-}
-
 // nodeQuery selects the nodes to list.
 type nodeQuery struct {
 	names  map[string]bool // exact names; nil: all

@@ -73,8 +73,8 @@ func TestNodeTable_ForgetsTheNodeThatIsSilentLongest(t *testing.T) {
 	if evicted := applySample(table, "newcomer", maxNodes+1); evicted != name(1) {
 		t.Errorf("a new node evicts %q, want %s", evicted, name(1))
 	}
-	if table.size() != maxNodes {
-		t.Errorf("%d nodes, want %d", table.size(), maxNodes)
+	if len(table.byName) != maxNodes {
+		t.Errorf("%d nodes, want %d", len(table.byName), maxNodes)
 	}
 	for want, there := range map[string]bool{
 		name(0):    true,

@@ -57,17 +57,13 @@ func (m *databaseMetrics) observe(statement string, duration time.Duration, err 
 }
 
 type storeMetrics struct {
-	rows       *prometheus.CounterVec   // by table
-	duplicates *prometheus.CounterVec   // by table
-	restored   *prometheus.CounterVec   // by table
-	batches    *prometheus.CounterVec   // by stream
-	errors     *prometheus.CounterVec   // by stream
-	last       *prometheus.GaugeVec     // by stream
-	size       *prometheus.HistogramVec // rows of batches, by stream
-	bytes      *prometheus.CounterVec   // by stream
-	isWriter   *prometheus.GaugeVec     // by stream
-	lag        *prometheus.GaugeVec     // messages, by stream
-	age        *prometheus.GaugeVec     // by stream
+	rows       *prometheus.CounterVec // by table
+	duplicates *prometheus.CounterVec // by table
+	restored   *prometheus.CounterVec // by table
+	errors     *prometheus.CounterVec // by stream
+	isWriter   *prometheus.GaugeVec   // by stream
+	lag        *prometheus.GaugeVec   // messages, by stream
+	age        *prometheus.GaugeVec   // by stream
 	clocks     clockSkew
 }
 
@@ -79,17 +75,7 @@ func newStoreMetrics(reg prometheus.Registerer, streams []string) *storeMetrics 
 			"Events dropped because their event_id was in the table already.", "table"),
 		restored: r.counter("courier_store_restored_rows_total",
 			"Rows that ClickHouse lost when it crashed, and that were restored.", "table"),
-		batches: r.counter("courier_store_batches_total", "Batches written.", "stream"),
-		errors:  r.counter("courier_store_batch_errors_total", "Failed attempts to write a batch.", "stream"),
-		last: r.gauge("courier_store_last_batch_timestamp_seconds",
-			"Unix time at which the last batch was written.", "stream"),
-		size: r.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "courier_store_batch_rows",
-			Help:    "Events per written batch.",
-			Buckets: prometheus.ExponentialBuckets(1, 4, 8),
-		}, []string{"stream"}),
-		bytes: r.counter("courier_store_batch_bytes_total",
-			"Size in the log of the written batches.", "stream"),
+		errors: r.counter("courier_store_batch_errors_total", "Failed attempts to write a batch.", "stream"),
 		isWriter: r.gauge("courier_store_is_writer",
 			"1 while this store writes the tables of the stream, 0 while it is a standby.",
 			"stream"),
@@ -122,16 +108,11 @@ func newStoreMetrics(reg prometheus.Registerer, streams []string) *storeMetrics 
 }
 
 func (m *storeMetrics) finishAttempt(b bus.Batch, now time.Time, err error) {
-	stream := b.Stream
 	if err != nil {
-		m.errors.WithLabelValues(stream).Inc()
+		m.errors.WithLabelValues(b.Stream).Inc()
 		return
 	}
-	m.size.WithLabelValues(stream).Observe(float64(len(b.Records)))
-	m.bytes.WithLabelValues(stream).Add(float64(b.Bytes))
 	m.clocks.add(b.Records, now)
-	m.batches.WithLabelValues(stream).Inc()
-	m.last.WithLabelValues(stream).Set(float64(now.UnixMilli()) / 1e3)
 }
 
 // setLag sets the backlog of a stream, as it was read last, and the age of its oldest message at now.

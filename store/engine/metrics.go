@@ -8,7 +8,6 @@ import (
 type metrics struct {
 	up       prometheus.Gauge
 	restarts prometheus.Counter
-	start    prometheus.Gauge
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -21,10 +20,6 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		restarts: f.NewCounter(prometheus.CounterOpts{
 			Name: "courier_engine_restarts_total",
 			Help: "Restarts of the engine after a crash or a failed start.",
-		}),
-		start: f.NewGauge(prometheus.GaugeOpts{
-			Name: "courier_engine_start_seconds",
-			Help: "Duration of the last start, up to the first answer.",
 		}),
 	}
 }

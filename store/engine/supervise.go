@@ -120,7 +120,6 @@ func (v *supervisor) prepare() error {
 func (v *supervisor) setReady(p Connection, c *hostProcess, took time.Duration) {
 	v.hasAnswered = true
 	v.metrics.up.Set(1)
-	v.metrics.start.Set(took.Seconds())
 	v.log.Info("engine ready", "engine", p, "library", v.library, "start_seconds", took.Seconds())
 	if reason := unconfined(c.log.text()); reason != "" {
 		v.log.Warn("engine is not confined: its users can read the files of this user", "reason", reason)
