@@ -16,7 +16,7 @@ const (
 	maxBytes = 64 << 20
 )
 
-// Read reads a table of runs, CSV or JSON lines. It refuses a table above the limits.
+// Read reads a table of runs as CSV. It refuses a table above the limits.
 func Read(r io.Reader) (*table.Table, error) {
 	bounded := &io.LimitedReader{R: r, N: maxBytes + 1}
 	t, err := table.Read(bounded)

@@ -11,7 +11,7 @@ import (
 
 type anovaCommand struct {
 	natsFlags
-	Runs string `arg:"" optional:"" help:"Directory of courier explore, or a table of runs: CSV with a header line, also with semicolons or tabs, or JSON lines; - is standard input. Without it, the runs of the event log." placeholder:"PATH"`
+	Runs string `arg:"" optional:"" help:"Directory of courier explore, or a table of runs: CSV with a header line, also with semicolons or tabs; - is standard input. Without it, the runs of the event log." placeholder:"PATH"`
 	study.Options
 	Where map[string]string `help:"Only use rows with these values, such as time_suspect=0." placeholder:"COLUMN=VALUE"`
 	outputFlags
