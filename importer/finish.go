@@ -17,6 +17,9 @@ func (r *Reader) Finish() ReadResult {
 	r.rejectFuture()
 	seen := map[string]int{}
 	for _, run := range r.found.Runs {
+		if run.kept != nil {
+			continue
+		}
 		content := run.content()
 		run.name(content, seen[content])
 		seen[content]++
@@ -107,6 +110,9 @@ func (r *PastRun) timeText() (text string, digits int) {
 	}
 	for i := range r.Epochs {
 		times = append(times, r.Epochs[i].Seconds)
+	}
+	if r.hasNoTime {
+		return "", 0
 	}
 	var all []string
 	seen := map[string]bool{}

@@ -13,17 +13,34 @@ import (
 	"strings"
 )
 
+// Fields with one value per epoch.
+const (
+	listSeconds    = "epoch_seconds"
+	listAccuracies = "accuracies"
+	listLosses     = "losses"
+)
+
 // maxDocument is the maximum size of a JSON document of several lines.
 const maxDocument = 256 << 20
 
-// json reads lines with one run or one epoch each, or a document. A run or an epoch has the fields of a
-// row of a CSV file, those of objects in it have names such as config.batch_size.
+// json reads lines with one run, one epoch or one Courier event each, or a document. A run or an epoch
+// has the fields of a row of a CSV file, those of objects in it have names such as config.batch_size.
+// A run may have lists with a value per epoch:
+//
+//	{"run_id":"r1","model":"lenet5","dataset":"mnist","batch_size":64,"cpus":2,"epochs":3,
+//	 "started_at":"2024-05-01T10:00:00Z","epoch_seconds":[2.5,2.1,2.2],
+//	 "accuracies":[0.81,0.88,0.9],"losses":[0.9,0.5,0.4],"nodes":["worker-1"]}
+//
+// An event is {"subject":…,"event":…}, with the body of a message of the log. Events keep their IDs.
 //
 // A document is a list of such objects, an object with one such list, whose other fields are those of
 // each row, or the pods or jobs of Kubernetes.
 func (r *Reader) json(name string, in io.Reader) error {
 	b := bufio.NewReaderSize(in, 64<<10)
-	s := &jsonSource{r.newTable(name, nil)}
+	s := &jsonSource{
+		table:  r.newTable(name, nil),
+		events: &eventRuns{Reader: r, runs: map[runKey]*PastRun{}},
+	}
 	head, err := b.Peek(b.Size())
 	if err != nil && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("read %s: %w", name, err)
@@ -53,9 +70,13 @@ func (r *Reader) json(name string, in io.Reader) error {
 }
 
 // jsonSource is the state of reading a source.
-type jsonSource struct{ *table }
+type jsonSource struct {
+	*table
+	events *eventRuns
+}
 
 func (s *jsonSource) end() error {
+	s.events.end()
 	if s.table.columns == nil && len(s.sample) == 0 {
 		return nil
 	}
@@ -86,9 +107,14 @@ func (s *jsonSource) value(line int, text []byte) error {
 		}
 		return s.add(record{line: line, broken: refuse(ReasonUnreadable, "", "not a JSON object: %s", err)})
 	}
+	at := Place{s.name, line}
+	if fields["event"] != nil && fields["event"][0] == '{' {
+		s.events.event(at, textOf(fields["subject"]), fields["event"])
+		return nil
+	}
 	if jobs := append(podsOf(text), slurmDocument(fields)...); jobs != nil {
 		for _, cells := range jobs {
-			s.batchJob(Place{s.name, line}, cells)
+			s.batchJob(at, cells)
 		}
 		return nil
 	}
@@ -141,6 +167,23 @@ func (s *jsonSource) rows(line int, constants map[string]string, list []json.Raw
 // object reads an object as a row.
 func (s *jsonSource) object(line int, constants map[string]string, fields map[string]json.RawMessage) error {
 	row := record{line: line, cells: map[string]string{}}
+	for _, name := range []string{listSeconds, listAccuracies, listLosses} {
+		raw := fields[name]
+		if raw == nil || raw[0] != '[' {
+			continue
+		}
+		delete(fields, name)
+		var values []*float64
+		if json.Unmarshal(raw, &values) != nil {
+			row.broken = refuse(ReasonInvalid, name,
+				"want a list of numbers, one per epoch, such as [2.5, 2.1]")
+			continue
+		}
+		if row.lists == nil {
+			row.lists = map[string][]*float64{}
+		}
+		row.lists[name] = values
+	}
 	maps.Copy(row.cells, constants)
 	flatten(row.cells, "", fields)
 	return s.add(row)
@@ -191,4 +234,28 @@ func nested(fields map[string]json.RawMessage) (name string, list []json.RawMess
 		name, list = k, all
 	}
 	return name, list
+}
+
+// lists reads the fields with one value per epoch.
+func (d *runDraft) lists(of map[string][]*float64) *Refusal {
+	took := of[listSeconds]
+	for _, name := range []string{listAccuracies, listLosses} {
+		if list := of[name]; len(list) > 0 && len(list) != len(took) {
+			return refuse(ReasonEpochs, name, "%d values, but %d epochs have a time", len(list), len(took))
+		}
+	}
+	for i, v := range took {
+		if v == nil || !(*v > 0) {
+			return refuse(ReasonPositive, listSeconds, "the time of epoch %d is not above 0", i+1)
+		}
+		e := PastEpoch{Number: uint32(i + 1), Seconds: *v}
+		if list := of[listAccuracies]; len(list) > 0 {
+			e.Accuracy = list[i]
+		}
+		if list := of[listLosses]; len(list) > 0 {
+			e.Loss = list[i]
+		}
+		d.epochs = append(d.epochs, e)
+	}
+	return nil
 }

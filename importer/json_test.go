@@ -2,8 +2,10 @@ package importer_test
 
 import (
 	"testing"
+	"time"
 
 	"courier/importer"
+	"courier/schemas"
 )
 
 func TestReader_JSONLines(t *testing.T) {
@@ -13,9 +15,7 @@ func TestReader_JSONLines(t *testing.T) {
 	}{
 		{
 			"epochs, and where it was",
-			begin + `"epochs":3,"epoch":1,"epoch_seconds":2.5,"accuracy":0.8,"nodes":["Worker 1","w2"],"startup_seconds":4}` +
-				"\n" + begin + `"epoch":2,"epoch_seconds":2,"accuracy":null}` +
-				"\n" + begin + `"epoch":3,"epoch_seconds":2.25,"accuracy":0.9}`,
+			begin + `"epochs":3,"epoch_seconds":[2.5,2,2.25],"accuracies":[0.8,null,0.9],"losses":[1,0.5,0.25],"nodes":["Worker 1","w2"],"startup_seconds":4}`,
 			"m b64 c2 e3 on worker-1+w2 from 2024-05-01T10:00:00 10.75s finished startup 4 accuracy 0.9 1:2.5=0.8 2:2" +
 				" 3:2.25=0.9\n",
 		},
@@ -38,14 +38,24 @@ func TestReader_JSONLines(t *testing.T) {
 			"refused: runs.jsonl:1: dataset: \"cifar\\x0010\" contains a character that is not printable\n",
 		},
 		{
-			"fewer than promised",
-			begin + `"epochs":3,"epoch":1,"epoch_seconds":2.5}` + "\n" + begin + `"epoch":2,"epoch_seconds":2}`,
+			"fewer than promised", begin + `"epochs":3,"epoch_seconds":[2.5,2]}`,
 			"refused: runs.jsonl:1: epochs: expected 3 epochs, found 2\n",
 		},
 		{
-			"more than promised",
-			begin + `"epochs":1,"epoch":1,"epoch_seconds":2.5}` + "\n" + begin + `"epoch":2,"epoch_seconds":2}`,
+			"more than promised", begin + `"epochs":1,"epoch_seconds":[2.5,2]}`,
 			"refused: runs.jsonl:1: epochs: expected 1 epochs, found 2: epochs of another run are among them\n",
+		},
+		{
+			"an epoch without time", begin + `"epoch_seconds":[2.5,0]}`,
+			"refused: runs.jsonl:1: epoch_seconds: the time of epoch 2 is not above 0\n",
+		},
+		{
+			"more accuracies than epochs", begin + `"epoch_seconds":[2.5],"accuracies":[0.5,0.6]}`,
+			"refused: runs.jsonl:1: accuracies: 2 values, but 1 epochs have a time\n",
+		},
+		{
+			"less time than its epochs", begin + `"duration_seconds":3,"epoch_seconds":[2.5,2]}`,
+			"refused: runs.jsonl:1: duration_seconds: the run took 3 s, but its start-up and epochs took 4.5 s\n",
 		},
 		{
 			"a field that is none", begin + `"epochs":3,"duration_seconds":9.5,"acuracy":0.9}`,
@@ -117,5 +127,92 @@ func TestReader_Pods(t *testing.T) {
 		"refused: pods.json: State: the job is running: only ended jobs can be imported\n"
 	if got := brief(read(t, importer.Options{Now: now}, "pods.json", pods)); got != want {
 		t.Errorf("got %s\nwant %s", got, want)
+	}
+}
+
+// event writes an event as a line of JSON.
+func event(t *testing.T, e schemas.Event) string {
+	t.Helper()
+	body, err := schemas.Marshal(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return `{"subject":"` + e.Subject() + `","sequence":7,"event":` + string(body) + "}\n"
+}
+
+// Events keep their IDs.
+func TestReader_JSONEvents(t *testing.T) {
+	at := func(s float64) time.Time { return since.Add(time.Duration(s * float64(time.Second))) }
+	set := schemas.Setting{Model: "m", BatchSize: 64, CPUs: 2, Epochs: 2, Nodes: []string{"n"}}
+	stamp := func(id string, s float64) schemas.JobStamp {
+		return schemas.JobStamp{Stamp: schemas.Stamp{EventID: id, At: at(s)}, JobID: "j", Run: 2}
+	}
+	started := &schemas.Started{JobStamp: stamp("j/2/started", 0), Setting: set}
+	epoch := func(n uint32, s, seconds float64) *schemas.Epoch {
+		return &schemas.Epoch{
+			JobStamp:        stamp(schemas.EpochID("j", 2, n), s),
+			Setting:         set,
+			Epoch:           n,
+			DurationSeconds: seconds,
+			DurationSource:  schemas.DurationReported,
+		}
+	}
+	finished := &schemas.Ended{
+		JobStamp:        stamp("j/2/finished", 5),
+		Setting:         set,
+		Outcome:         schemas.EventFinished,
+		EpochsDone:      2,
+		DurationSeconds: 5,
+	}
+	advice := `{"subject":"job.j.advice","event":{"event_id":"j/3/advice"}}` + "\n"
+	for _, c := range []struct {
+		name   string
+		events []schemas.Event
+		more   string
+		want   string
+	}{
+		{
+			"a run", []schemas.Event{started, epoch(1, 2.5, 2), epoch(2, 4.5, 2), finished},
+			advice, "m b64 c2 e2 on n from 2020-10-21T00:00:00 5s finished 1:2 2:2\n",
+		},
+		{
+			"its start is not there",
+			[]schemas.Event{epoch(1, 2.5, 2), epoch(2, 4.5, 2), finished}, "",
+			"m b64 c2 e2 on n from 2020-10-21T00:00:00.5 4.5s finished 1:2 2:2\n",
+		},
+		{
+			"an epoch is not there", []schemas.Event{started, epoch(1, 2.5, 2), finished}, "",
+			"refused: log.jsonl:1: epochs: expected 2 epochs, found 1\n",
+		},
+		{
+			"the run has no end", []schemas.Event{started, epoch(1, 2.5, 2)}, "",
+			"refused: log.jsonl:1: run 2 of job j has no finished, failed or cancelled event\n",
+		},
+		{
+			"times go back", []schemas.Event{started, epoch(1, 2.5, 2), epoch(2, 2, 2), finished},
+			"",
+			"refused: log.jsonl:1: at: j/2/2 at 2020-10-21 00:00:02 +0000 UTC follows a later event, or the end of" +
+				" its run\n",
+		},
+		{
+			"a value out of range", []schemas.Event{started, epoch(1, 2.5, 0)}, "",
+			"refused: log.jsonl:2: event: duration_seconds: missing or 0; want a time above 0\n" +
+				"refused: log.jsonl:1: run 2 of job j has no finished, failed or cancelled event\n",
+		},
+	} {
+		lines := ""
+		for _, e := range c.events {
+			lines += event(t, e)
+		}
+		f := read(t, importer.Options{Now: now}, "log.jsonl", lines+c.more)
+		if got := brief(f); got != c.want {
+			t.Errorf("%s:\n got %s\nwant %s", c.name, got, c.want)
+		}
+		for _, r := range f.Runs {
+			events := r.Events()
+			if last := events[len(events)-1].ID(); last != "j/2/finished" || len(events) != len(c.events) {
+				t.Errorf("%s: %d events to %s, want those of the file", c.name, len(events), last)
+			}
+		}
 	}
 }

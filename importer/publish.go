@@ -24,11 +24,6 @@ type Published struct {
 	Events   int `json:"events"`        // new events
 }
 
-// runEvents are the kinds of events of an imported run.
-var runEvents = []string{
-	schemas.EventStarted, schemas.EventEpoch, schemas.EventFinished, schemas.EventFailed, schemas.EventCancelled,
-}
-
 // NewPublisher reads the last event of each kind of each job from the log. Without a bus it assumes
 // an empty log, and Publish may only count.
 func NewPublisher(ctx context.Context, b *bus.Bus) (*Publisher, error) {

@@ -15,7 +15,8 @@ import (
 type record struct {
 	line   int // 0: unknown
 	cells  map[string]string
-	broken *Refusal // why the row cannot be read
+	lists  map[string][]*float64 // values per epoch, of listSeconds, listAccuracies and listLosses
+	broken *Refusal              // why the row cannot be read
 }
 
 // sampleRows is how many rows are read before the meaning of the columns is decided.
@@ -147,6 +148,12 @@ func (t *table) row(row *record) {
 	switch {
 	case row.broken != nil && (!perEpoch || len(row.cells) == 0): // epochs may lack cells
 		t.reject(d.Place, row.broken)
+	case row.lists != nil:
+		if why := d.lists(row.lists); why != nil {
+			t.reject(d.Place, why)
+			return
+		}
+		t.addRun(d)
 	case t.steps != "":
 		t.reject(d.Place, refuse(ReasonSteps, FieldEpoch, "the rows are steps of one run, by the column %s: "+
 			"give --columns epoch=%s if a step is an epoch, or --columns run_id=NAME if a row is a run",
