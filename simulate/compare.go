@@ -112,8 +112,8 @@ func Compare(ctx context.Context, w *World, o RuleComparisonOptions) (*RuleCompa
 func (c *RuleComparison) WriteText(out io.Writer) error {
 	fmt.Fprintf(out, "%d submissions, confidence %g, seed %d\n\n", c.Submissions, c.Confidence,
 		c.Seed)
-	fmt.Fprintln(out, "rule\taccepted\trefused\texplored\tkept\tinterval\twrong refusals\tat once\t"+
-		"regret\tat once\tCPU hours\twarned\tfalse\t")
+	fmt.Fprintln(out, "rule\taccepted\trefused\texplored\tkept\tinterval\twrong refusals\t"+
+		"regret\tCPU hours\twarned\tfalse\t")
 	for _, s := range c.Rules {
 		interval := "-"
 		if s.KeptLow != nil {
@@ -127,9 +127,7 @@ func (c *RuleComparison) WriteText(out io.Writer) error {
 			optional(s.KeptRatio, "%.3f"),
 			interval,
 			fmt.Sprintf("%.3f", s.WrongRefusalRatio),
-			fmt.Sprintf("%.3f", s.WrongRefusalAtOnceRatio),
 			optional(s.AccuracyRegret, "%.4f"),
-			optional(s.AccuracyRegretAtOnce, "%.4f"),
 			fmt.Sprintf("%.1f", s.CPUSeconds/3600),
 			optional(s.WarnedRatio, "%.3f"),
 			optional(s.FalseWarningRatio, "%.3f"),
@@ -151,7 +149,6 @@ wrong refusals  ratio of all submissions that were refused although a candidate 
                 the SLO, given all later jobs
 regret          mean difference in accuracy between the best such candidate and the accepted one
                 (0.003 is 0.3 points)
-at once         the same, without later jobs
 CPU hours       processors times time, of all jobs that ran
 warned          ratio of the broken promises with a first warning at least 0.2 of the SLO before
                 its end

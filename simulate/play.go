@@ -35,11 +35,10 @@ type JobOutcome struct {
 	SLOSeconds      float64
 	Probability     *float64 // predicted probability of meeting the SLO; nil: none
 	Accuracy        float64  // true accuracy of the choice
-	// AtOnce is the best candidate without later jobs; InHindsight is the best one given all later
-	// jobs. Both start at submission on the advised node.
-	AtOnce, InHindsight Best
-	Watched             bool     // the rule is a Watcher
-	WarnedSeconds       *float64 // from submission to the first warning; nil: none
+	// InHindsight is the best candidate on the advised node given all later jobs.
+	InHindsight   Best
+	Watched       bool     // the rule is a Watcher
+	WarnedSeconds *float64 // from submission to the first warning; nil: none
 }
 
 // play is the state of one rule in its copy of the world.
@@ -198,7 +197,6 @@ func (p *play) submit(j *Submission) error {
 		CPUs:        choice.cpus,
 		Epochs:      a.Chosen.Epochs,
 		Accuracy:    j.accuracy(choice, a.Chosen.Epochs),
-		AtOnce:      n.best(j),
 		SLOSeconds:  j.Request.SLO.Seconds(),
 		Probability: a.Chosen.Probability,
 	}

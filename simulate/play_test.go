@@ -250,14 +250,17 @@ func TestJobs_Load(t *testing.T) {
 // promises, within chance, and breaks some. It is deterministic.
 func TestPlay_InformedKnowsProbabilitiesOnly(t *testing.T) {
 	s := simulate.NewScenario(smallWorld(), 80, 0.6, 3)
-	score := simulate.ScoreOf(simulate.RuleInformed, played(t, s, newRule(simulate.RuleInformed, 3)))
+	outcomes := played(t, s, newRule(simulate.RuleInformed, 3))
+	score := simulate.ScoreOf(simulate.RuleInformed, outcomes)
 	if score.Accepted == 0 || score.Kept == score.Accepted || *score.KeptHigh < 0.6 ||
 		score.Refused == 0 {
 		t.Errorf("informed: %+v, want some broken promises, and at least 0.6 of them kept", score)
 	}
 	said := 0.0
-	for _, b := range score.Calibration {
-		said += *b.MeanProbability * float64(b.Jobs)
+	for _, o := range outcomes {
+		if o.Decision == schemas.MeetsSLO {
+			said += *o.Probability
+		}
 	}
 	if said /= float64(score.Accepted); said < *score.KeptLow-0.02 || said > *score.KeptHigh+0.02 {
 		t.Errorf("informed: mean predicted probability = %.3f, want the SLO attainment %.3f to %.3f",

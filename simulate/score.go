@@ -1,10 +1,6 @@
 package simulate
 
-import (
-	"slices"
-
-	"courier/schemas"
-)
+import "courier/schemas"
 
 // SimulationScore is the result of a rule.
 type SimulationScore struct {
@@ -20,34 +16,16 @@ type SimulationScore struct {
 	KeptHigh  *float64 `json:"kept_high"`
 
 	// Comparisons with the true outcomes of other candidates on the advised node, given all later
-	// jobs. The figures "at once" assume that there are no later jobs.
-	WrongRefusalRatio       float64 `json:"wrong_refusal_ratio"` // refused jobs for which a candidate would have met the SLO / submitted
-	WrongRefusalAtOnceRatio float64 `json:"wrong_refusal_at_once_ratio"`
-	FeasibleRatio           float64 `json:"feasible_ratio"` // jobs for which a candidate would have met the SLO / submitted
-	FeasibleAtOnceRatio     float64 `json:"feasible_at_once_ratio"`
+	// jobs.
+	WrongRefusalRatio float64 `json:"wrong_refusal_ratio"` // refused jobs for which a candidate would have met the SLO / submitted
 	// AccuracyRegret is the mean difference in true accuracy between the best such candidate and
 	// the chosen one, over the accepted jobs with such a candidate. The difference is 0 if the
 	// chosen one is more accurate, because it would not have met the SLO. Null without such jobs.
-	AccuracyRegret       *float64 `json:"accuracy_regret"`
-	AccuracyRegretAtOnce *float64 `json:"accuracy_regret_at_once"`
+	AccuracyRegret *float64 `json:"accuracy_regret"`
 
 	CPUSeconds float64 `json:"cpu_seconds"` // CPUs times seconds of all jobs that ran
 
 	Watched
-
-	// Calibration groups the promises by predicted probability; absent without probabilities.
-	Calibration []schemas.CalibrationBin `json:"calibration,omitempty"`
-}
-
-// calibrated counts promises by their probability, as far as they have one.
-func calibrated(outcomes []JobOutcome) []schemas.CalibrationBin {
-	var c schemas.Calibration
-	for i := range outcomes {
-		if o := &outcomes[i]; o.promised() && o.Probability != nil {
-			c.Add(*o.Probability, o.MetSLO)
-		}
-	}
-	return slices.DeleteFunc(c.Bins(), func(b schemas.CalibrationBin) bool { return b.Jobs == 0 })
 }
 
 // ratioOf returns a ratio with its 95 % interval (Wilson 1927); nil without cases.
@@ -66,12 +44,7 @@ func (o *JobOutcome) promised() bool {
 
 // ScoreOf returns the score of a rule.
 func ScoreOf(rule string, outcomes []JobOutcome) SimulationScore {
-	s := SimulationScore{
-		Rule:        rule,
-		Submitted:   len(outcomes),
-		Watched:     watched(outcomes),
-		Calibration: calibrated(outcomes),
-	}
+	s := SimulationScore{Rule: rule, Submitted: len(outcomes), Watched: watched(outcomes)}
 	for i := range outcomes {
 		o := &outcomes[i]
 		s.CPUSeconds += float64(o.CPUs) * o.Seconds
@@ -88,25 +61,19 @@ func ScoreOf(rule string, outcomes []JobOutcome) SimulationScore {
 		}
 	}
 	s.KeptRatio, s.KeptLow, s.KeptHigh = ratioOf(s.Kept, s.Accepted)
-	s.FeasibleAtOnceRatio, s.WrongRefusalAtOnceRatio, s.AccuracyRegretAtOnce =
-		compared(outcomes, func(o *JobOutcome) Best { return o.AtOnce })
-	s.FeasibleRatio, s.WrongRefusalRatio, s.AccuracyRegret =
-		compared(outcomes, func(o *JobOutcome) Best { return o.InHindsight })
+	s.WrongRefusalRatio, s.AccuracyRegret = compared(outcomes)
 	return s
 }
 
 // compared compares decisions with the best candidates.
-func compared(
-	outcomes []JobOutcome, truth func(o *JobOutcome) Best,
-) (feasible, wrong float64, regret *float64) {
+func compared(outcomes []JobOutcome) (wrong float64, regret *float64) {
 	sum, accepted := 0.0, 0
 	for i := range outcomes {
 		o := &outcomes[i]
-		best := truth(o)
+		best := o.InHindsight
 		if !best.Feasible {
 			continue
 		}
-		feasible++
 		switch o.Decision {
 		case schemas.BestEffort:
 			wrong++
@@ -119,8 +86,7 @@ func compared(
 		sum /= float64(accepted)
 		regret = &sum
 	}
-	all := float64(max(1, len(outcomes)))
-	return feasible / all, wrong / all, regret
+	return wrong / float64(max(1, len(outcomes))), regret
 }
 
 // aheadRatio is the smallest share of the SLO between a warning and the deadline. Later warnings do

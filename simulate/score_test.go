@@ -12,48 +12,44 @@ import (
 
 func TestScoreOf(t *testing.T) {
 	good, poor := simulate.Best{Feasible: true, Accuracy: 0.95}, simulate.Best{Feasible: true, Accuracy: 0.90}
-	kept := func(cpus uint32, seconds, accuracy float64, atOnce, inHindsight simulate.Best) simulate.JobOutcome {
+	kept := func(cpus uint32, seconds, accuracy float64, best simulate.Best) simulate.JobOutcome {
 		return simulate.JobOutcome{
 			Decision: schemas.MeetsSLO, CPUs: cpus, Seconds: seconds, MetSLO: true, Accuracy: accuracy,
-			AtOnce: atOnce, InHindsight: inHindsight,
+			InHindsight: best,
 		}
 	}
 	got := simulate.ScoreOf("some", []simulate.JobOutcome{
-		kept(2, 100, 0.94, good, poor), // accuracy 0.01 too low; above the best in hindsight
-		kept(1, 50, 0.90, poor, poor),
-		kept(1, 50, 0.92, good, simulate.Best{}), // accuracy 0.03 too low
+		kept(2, 100, 0.94, good), // accuracy 0.01 too low
+		kept(1, 50, 0.92, poor),  // above the best
+		kept(1, 50, 0.92, simulate.Best{}),
 		// a promise that no candidate could keep
 		{Decision: schemas.MeetsSLO, CPUs: 4, Seconds: 25, MetSLO: false, Accuracy: 0.97},
-		{Decision: schemas.BestEffort, AtOnce: good}, // a wrong refusal at submission, but not in hindsight
-		{Decision: schemas.BestEffort, AtOnce: good, InHindsight: good},
+		{Decision: schemas.BestEffort, InHindsight: good}, // a wrong refusal
+		{Decision: schemas.BestEffort},
 		{Decision: schemas.BestEffort},
 		// no promise, no refusal
-		{Decision: schemas.Exploring, CPUs: 1, Seconds: 10, MetSLO: true, AtOnce: good},
+		{Decision: schemas.Exploring, CPUs: 1, Seconds: 10, MetSLO: true, InHindsight: good},
 	})
 	number := func(v float64) *float64 { return &v }
 	want := simulate.SimulationScore{
-		Rule:                    "some",
-		Submitted:               8,
-		Accepted:                4,
-		Refused:                 3,
-		Explored:                1,
-		Kept:                    3,
-		KeptRatio:               number(0.75),
-		KeptLow:                 number(0.300642),
-		KeptHigh:                number(0.954413), // Wilson's interval of 3 of 4
-		WrongRefusalAtOnceRatio: 2. / 8,
-		WrongRefusalRatio:       1. / 8,
-		FeasibleAtOnceRatio:     6. / 8,
-		FeasibleRatio:           3. / 8,
-		AccuracyRegretAtOnce:    number(0.04 / 3),
-		AccuracyRegret:          number(0),
-		CPUSeconds:              410,
+		Rule:              "some",
+		Submitted:         8,
+		Accepted:          4,
+		Refused:           3,
+		Explored:          1,
+		Kept:              3,
+		KeptRatio:         number(0.75),
+		KeptLow:           number(0.300642),
+		KeptHigh:          number(0.954413), // Wilson's interval of 3 of 4
+		WrongRefusalRatio: 1. / 8,
+		AccuracyRegret:    number(0.01 / 2),
+		CPUSeconds:        410,
 	}
 	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-6), cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("ScoreOf (-want +got):\n%s", diff)
 	}
 	if empty := simulate.ScoreOf("none", nil); empty.KeptRatio != nil ||
-		empty.AccuracyRegretAtOnce != nil || empty.WrongRefusalAtOnceRatio != 0 {
+		empty.AccuracyRegret != nil || empty.WrongRefusalRatio != 0 {
 		t.Errorf("ScoreOf(nothing) = %+v, want no ratios", empty)
 	}
 }
