@@ -50,20 +50,11 @@ func (a *Advisor) runParts(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, part := range []func(context.Context) error{
 		a.followJobs, a.followNodes, a.listenAlive, a.watchSilence, a.followRegressors, a.serve,
-		a.keepQueue, a.reportReplay, a.keepSnapshots, a.keepClock,
+		a.keepQueue, a.keepSnapshots, a.keepClock,
 	} {
 		group.Go(func() error { return part(ctx) })
 	}
 	return group.Wait()
-}
-
-// reportReplay logs the progress of the replay until it is complete.
-func (a *Advisor) reportReplay(ctx context.Context) error {
-	return every(ctx, replayReport, func() {
-		if err := a.Ready(); err != nil {
-			a.log.Warn("requests wait for the replay", "reason", err)
-		}
-	})
 }
 
 // every does something regularly until ctx ends.
@@ -79,6 +70,3 @@ func every(ctx context.Context, interval time.Duration, do func()) error {
 		}
 	}
 }
-
-// replayReport is the interval between two reports of the replay.
-const replayReport = 10 * time.Second

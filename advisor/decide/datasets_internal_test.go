@@ -18,13 +18,11 @@ func TestMessage_ListsTheDatasetsOfAModel(t *testing.T) {
 	}{
 		{"", nil, "model m"},
 		{"a", nil, "model m on dataset a"},
-		{"", []string{"a"}, "model m without a dataset (it has run on dataset a; name one with --dataset)"},
-		{"b", []string{""}, "model m on dataset b (it has run without a dataset)"},
-		{"b", []string{"", "a"}, "model m on dataset b (it has run on dataset a and without a dataset)"},
-		{"b", []string{"a", "c", "d"}, "model m on dataset b (it has run on datasets a, c and d)"},
+		{"", []string{"a"}, "model m without a dataset (datasets of its runs: a; name one with --dataset)"},
+		{"b", []string{"", "a"}, "model m on dataset b (datasets of its runs: none, a)"},
 		{
 			"b", []string{"a", "c", "d", "e", "f", "g", "h"},
-			"model m on dataset b (it has run on datasets a, c, d, e, f and 2 more)",
+			"model m on dataset b (datasets of its runs: a, c, d, e, f, 2 more)",
 		},
 	} {
 		if got := (trainedOn{"m", c.dataset}).textAmong(c.others); got != c.want {

@@ -114,12 +114,12 @@ func TestDecide_ListsOtherDatasetsOfAModel(t *testing.T) {
 	for _, c := range []struct{ model, dataset, want string }{
 		{
 			trainedModel, "",
-			"model resnet50 without a dataset (it has run on datasets large and small; " +
+			"model resnet50 without a dataset (datasets of its runs: large, small; " +
 				"name one with --dataset): run it with",
 		},
 		{
 			trainedModel, "medium",
-			"model resnet50 on dataset medium (it has run on datasets large and small): run it with",
+			"model resnet50 on dataset medium (datasets of its runs: large, small): run it with",
 		},
 		{"vgg", "small", "model vgg on dataset small: run it with"},
 		{"vgg", "", "model vgg: run it with"},

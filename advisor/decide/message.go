@@ -243,47 +243,25 @@ func (a *answer) unknownModel() string {
 	return a.job.textAmong(a.r.EpochTime.datasetsOf(a.job.model))
 }
 
-// textAmong returns a model and its dataset. If its runs are on other datasets, it lists them, because
-// the user may have meant one of them.
+// textAmong returns a model and its dataset, and the sorted datasets of its runs, because the user may have
+// meant one of them. "" stands for runs without a dataset.
 func (t trainedOn) textAmong(others []string) string {
-	text := t.text(len(others) > 0)
 	if len(others) == 0 {
-		return text
+		return t.text(false)
+	}
+	listed := slices.Clone(others[:min(len(others), maxListedDatasets)])
+	if listed[0] == "" {
+		listed[0] = "none"
+	}
+	if rest := len(others) - len(listed); rest > 0 {
+		listed = append(listed, fmt.Sprint(rest, " more"))
 	}
 	hint := ""
 	if t.dataset == "" {
 		hint = "; name one with --dataset"
 	}
-	return fmt.Sprintf("%s (it has run %s%s)", text, onDatasets(others), hint)
+	return fmt.Sprintf("%s (datasets of its runs: %s%s)", t.text(true), strings.Join(listed, ", "), hint)
 }
 
 // maxListedDatasets bounds the datasets in a message.
 const maxListedDatasets = 5
-
-// onDatasets lists sorted datasets; "" stands for runs without a dataset.
-func onDatasets(names []string) string {
-	without := ""
-	if names[0] == "" {
-		names, without = names[1:], "without a dataset"
-	}
-	if len(names) == 0 {
-		return without
-	}
-	text := "on dataset " + names[0]
-	if len(names) > 1 {
-		text = "on datasets " + listNames(names)
-	}
-	if without != "" {
-		text += " and " + without
-	}
-	return text
-}
-
-// listNames lists names; of many it lists the first ones.
-func listNames(names []string) string {
-	last := names[len(names)-1]
-	if rest := len(names) - maxListedDatasets; rest > 0 {
-		names, last = names[:maxListedDatasets+1], fmt.Sprint(rest, " more")
-	}
-	return strings.Join(names[:len(names)-1], ", ") + " and " + last
-}
