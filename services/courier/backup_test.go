@@ -194,7 +194,7 @@ func running(
 			url:   server.URL(),
 			table: storetest.NewServerIn(t, data).Address(t),
 		}
-		spawn(t, "store", "--nats-url="+c.url, "--clickhouse-url="+c.table)
+		spawn(t, "store", "--nats-url="+c.url, "--clickhouse-url="+c.table, "--batch-age=50ms")
 		do(t, c)
 	})
 	if t.Failed() {
@@ -340,6 +340,7 @@ func (k *backups) restore(t *testing.T, library string) (server *bustest.Server,
 // Everything except the backups is lost. The backups of log and tables are of different times.
 // After a restore, every event of either backup exists once, and the cluster works.
 func TestBackup_BringsBackLogAndTables(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes half a minute on a busy machine")
 	}

@@ -44,6 +44,7 @@ func TestJobs_AreWatched(t *testing.T) {
 }
 
 func TestExitCode_NamesTheKindOfAnError(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		args []string
 		want int
@@ -55,7 +56,7 @@ func TestExitCode_NamesTheKindOfAnError(t *testing.T) {
 		{[]string{"predict", "--model", "m", "--cpus", "0", "--epochs", "2"}, exitUsage},
 		{[]string{"status", "j", "--nats-url", "nats://%zz"}, exitUsage},
 		{[]string{"sql", "--data", t.TempDir(), "SELECT 1"}, exitNotFound},
-		{[]string{"replay", "--log", "no-such-file"}, exitNotFound},
+		{[]string{"import", "no-such-file"}, exitNotFound},
 		{[]string{"status", "j", "--nats-url", "nats://127.0.0.1:1"}, exitUnreachable},
 		{[]string{"health", "http://127.0.0.1:1/healthz"}, exitFailed},
 	} {

@@ -80,6 +80,7 @@ func scrape(t testing.TB, url string) (int, string) {
 // The trainer's process is killed. Readiness and metrics show this, it is restarted, and the next
 // fit learns from every epoch, including those published in the meantime.
 func TestAll_RestartsAKilledTrainerAndLosesNothing(t *testing.T) {
+	t.Parallel()
 	l := startAll(t, nil)
 	publishPast(t, l.Bus(), "before", 200)
 	if status, body := scrape(t, l.Endpoints().HTTPURL+"/readyz"); status != http.StatusOK {

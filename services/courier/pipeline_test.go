@@ -14,6 +14,7 @@ import (
 // The test covers the path from a sample to advice and an SLO that is met. Samples, training jobs,
 // the fit and, if the engine is installed, the tables are real. Durations are simulated.
 func TestPipeline_FromSampleToKeptSLO(t *testing.T) {
+	t.Parallel()
 	library := testLibrary(t)
 	l := startAll(t, func(f *localFlags) {
 		if library != "" {

@@ -66,6 +66,7 @@ func realPast(t *testing.T, l *local.Instance) (past *replay.Log, ran int) {
 
 // A log of real jobs is replayed.
 func TestReplay_OfARealLog(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("slow computation")
 	}

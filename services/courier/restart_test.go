@@ -70,6 +70,7 @@ func (c *child) kill() {
 
 // After a crash, courier all has the addresses that running jobs know, also those of free ports.
 func TestRestart_KeepsTheAddresses(t *testing.T) {
+	t.Parallel()
 	data := t.TempDir()
 	all := spawn(t, "all", "--data", data, "--engine", "off", "--nats-port", "0", "--http-port", "0")
 	var first local.Endpoints
@@ -97,6 +98,7 @@ func TestRestart_KeepsTheAddresses(t *testing.T) {
 // Each part is killed, then stands still for a while, and NATS is stopped. Afterwards the log has every
 // event of every job once, the tables equal the log, and the advisor has recorded the end of every job.
 func TestRestart_EachPartKilledMidwayLosesNothing(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes half a minute")
 	}

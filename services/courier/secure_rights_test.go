@@ -212,6 +212,7 @@ func relative(t *testing.T, from, to string) string {
 
 // Mistakes in the credentials are reported at once, with a correction and without secrets.
 func TestSecure_MistakesAreReported(t *testing.T) {
+	t.Parallel()
 	g, other := guard(t, true, "ada"), guard(t, false)
 	empty := filepath.Join(t.TempDir(), "empty.nk")
 	if err := os.WriteFile(empty, []byte("SUsomethingelse\n"), 0o600); err != nil {
@@ -293,6 +294,7 @@ func TestSecure_MistakesAreReported(t *testing.T) {
 
 // No error and no log line contains a secret of an address.
 func TestSecure_AddressesKeepTheirSecrets(t *testing.T) {
+	t.Parallel()
 	const secret = "pa55-w0rd-of-ada"
 	var addresses sync.WaitGroup
 	for _, args := range [][]string{

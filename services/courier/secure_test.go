@@ -136,6 +136,7 @@ func (g *secureServer) command(user string, args ...string) (string, error) {
 // The whole pipeline, from a sample to predictions and rows, runs with the permissions of
 // deploy/nats/users.conf. Each service is its own user over TLS. No service violates a permission.
 func TestSecure_ThePipelineNeedsNoOtherPermissions(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("starts a process for every service")
 	}

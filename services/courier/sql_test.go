@@ -157,6 +157,7 @@ func TestSQL_TakesTheStatementFromFileAndInput(t *testing.T) {
 }
 
 func TestSQL_SaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
 	data := sqlData(t)
 	for _, c := range []struct{ statement, want string }{
 		{

@@ -61,10 +61,11 @@ func storeCommandOf(t *testing.T, name string, flags []string) string {
 
 // The commands write and compare the shards of a cluster.
 func TestStoreCluster_WritesAndVerifiesShards(t *testing.T) {
+	t.Parallel()
 	servers, server := cluster.Start(t, 1, 1), bustest.NewServer(t)
 	last := publishSamples(t, server.Connect(t), 0, 40)
 	flags := clusterFlagsOf(server, servers)
-	spawn(t, append([]string{"store"}, flags...)...)
+	spawn(t, append([]string{"store", "--batch-age=50ms"}, flags...)...)
 	awaitPosition(t, servers, last)
 
 	out := storeCommandOf(t, "verify", flags)
@@ -84,7 +85,7 @@ func TestBackup_RestoresACluster(t *testing.T) {
 	longOnly(t)
 	servers, server := cluster.Start(t, 1, 1), bustest.NewServer(t)
 	log := server.Connect(t)
-	store := spawn(t, append([]string{"store"}, clusterFlagsOf(server, servers)...)...)
+	store := spawn(t, append([]string{"store", "--batch-age=50ms"}, clusterFlagsOf(server, servers)...)...)
 	dropped := publishSamples(t, log, 0, 40)
 	awaitPosition(t, servers, publishSamples(t, log, 40, 80))
 	var shards []*tables.Database

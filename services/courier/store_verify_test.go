@@ -12,6 +12,7 @@ import (
 
 // Rows of a running courier all are deleted and duplicated. It rebuilds its tables.
 func TestStoreVerify_FindsDifferencesThatARebuildRemoves(t *testing.T) {
+	t.Parallel()
 	library := testLibrary(t)
 	if library == "" {
 		t.Skip("no ClickHouse engine")
@@ -87,6 +88,7 @@ func TestStoreVerify_FindsDifferencesThatARebuildRemoves(t *testing.T) {
 
 // A URL without a user connects as the default user, from which the embedded engine accepts nothing.
 func TestStoreVerify_NamesTheUserOfTheEmbeddedEngine(t *testing.T) {
+	t.Parallel()
 	library := testLibrary(t)
 	if library == "" {
 		t.Skip("no ClickHouse engine")
