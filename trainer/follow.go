@@ -76,23 +76,16 @@ func (t *Trainer) handleEvent(ctx context.Context, fw *follower, record bus.Reco
 	}
 }
 
-// requestFit stores a request for a fit if there is a reason. The work goroutine carries it out after the
-// cool-down, and not during an import.
+// requestFit requests a fit if there is a reason. The work goroutine carries it out after the cool-down,
+// and not during an import.
 func (t *Trainer) requestFit(reason fitReason) {
 	if reason == reasonNone {
 		return
 	}
-	t.pendingFit.Store(&fitRequest{targets: schemas.Targets(), reason: reason})
 	select {
-	case t.fitSignal <- struct{}{}:
+	case t.fitReasons <- reason:
 	default: // the work goroutine has not taken the last one yet
 	}
-}
-
-// coolDown returns the minimum time between two automatic fits. Each run requests a fit, so they may
-// take half of the time.
-func (t *Trainer) coolDown() time.Duration {
-	return max(t.o.CoolDown, time.Duration(t.fitDuration.Load()))
 }
 
 // reasonToFit counts an event of a run and returns the reason for a fit, if there is one.

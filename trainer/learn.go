@@ -10,15 +10,31 @@ import (
 	"courier/schemas"
 )
 
-// train fits each target of a request on the current past.
-func (t *Trainer) train(ctx context.Context, request fitRequest) (schemas.TrainReply, error) {
+// train fits targets on the current past. It logs an error.
+func (t *Trainer) train(
+	ctx context.Context, targets []string, reason fitReason,
+) (schemas.TrainReply, error) {
+	begin := time.Now()
+	t.newEpochs.Store(0)
+	reply, err := t.trainEach(ctx, targets, reason)
+	t.fittedAt = time.Now()
+	t.fitDuration = t.fittedAt.Sub(begin)
+	if err != nil && ctx.Err() == nil {
+		t.log.Warn("fit ended with an error", "reason", reason, "error", err)
+	}
+	return reply, err
+}
+
+func (t *Trainer) trainEach(
+	ctx context.Context, targets []string, reason fitReason,
+) (schemas.TrainReply, error) {
 	reply := schemas.TrainReply{Promoted: []schemas.Promoted{}}
 	last, err := t.bus.LastSequence(ctx, schemas.StreamJob)
 	if err != nil {
 		return reply, err
 	}
-	for _, target := range request.targets {
-		outcome, err := t.learn(ctx, last, target, request.reason, &reply)
+	for _, target := range targets {
+		outcome, err := t.learn(ctx, last, target, reason, &reply)
 		switch {
 		case errors.Is(err, ErrTooFewExamples):
 			t.metrics.fits.WithLabelValues(target, "too_few").Inc()
@@ -38,28 +54,21 @@ func (t *Trainer) train(ctx context.Context, request fitRequest) (schemas.TrainR
 func (t *Trainer) learn(
 	ctx context.Context, last uint64, target string, reason fitReason, reply *schemas.TrainReply,
 ) (outcome string, err error) {
-	var l exampleSet
-	var c *fittedCandidate
-	err = t.computeWhileServing(ctx, func() (err error) {
-		if err = t.o.step("fitting"); err != nil {
-			return err
-		}
-		if l, err = t.recall(ctx, target, last); err != nil {
-			return err
-		}
-		for reason, n := range l.skipped {
-			t.metrics.skipped.WithLabelValues(reason).Set(float64(n))
-		}
-		c, err = t.fit(ctx, &l, target)
-		return err
-	})
+	l, err := t.recall(ctx, target, last)
+	if err != nil {
+		return "", err
+	}
+	for reason, n := range l.skipped {
+		t.metrics.skipped.WithLabelValues(reason).Set(float64(n))
+	}
+	c, err := t.fit(ctx, &l, target)
 	if err != nil {
 		return "", err
 	}
 	if err := t.o.step("fitted"); err != nil {
 		return "", err
 	}
-	by, why := schemas.DecidedFit, reason.String()
+	by, why := schemas.DecidedFit, string(reason)
 	if c.files.Correction != "" {
 		by, why = schemas.DecidedCorrection, c.files.Correction
 	}
@@ -88,19 +97,4 @@ func (t *Trainer) fit(
 	took := time.Since(begin)
 	t.metrics.seconds.WithLabelValues(target).Observe(took.Seconds())
 	return newCandidate(files, took)
-}
-
-// computeWhileServing runs a long computation and carries out commands meanwhile, so that a rollback
-// does not wait for a fit.
-func (t *Trainer) computeWhileServing(ctx context.Context, compute func() error) error {
-	ended := make(chan error, 1)
-	go func() { ended <- compute() }()
-	for {
-		select {
-		case err := <-ended:
-			return err
-		case command := <-t.commands:
-			command(ctx)
-		}
-	}
 }

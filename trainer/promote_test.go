@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
-	"sync/atomic"
 	"testing"
 
 	"courier/bus"
@@ -71,50 +69,6 @@ func TestTrainer_PromotesAndRollsBackOnRequest(t *testing.T) {
 		c.ModelDigest != second.ModelDigest || revision != promoted.Revision {
 		t.Errorf("Champion = %v, revision %d, %v, want the second regressor", c, revision, err)
 	}
-}
-
-// A rollback does not wait for a fit. The fitted regressor replaces the champion of the rollback.
-func TestTrainer_RollsBackDuringAFit(t *testing.T) {
-	b := bustest.New(t)
-	publishStudy(t, b, "a", 0, 1)
-	var long atomic.Bool
-	fitting, release := make(chan struct{}, 1), make(chan struct{})
-	runTrainer(t, b, nil, trainer.DieAfter(onRequest, func(step string) error {
-		if step == "fitting" && long.CompareAndSwap(true, false) {
-			fitting <- struct{}{}
-			<-release
-		}
-		return nil
-	}))
-	free := sync.OnceFunc(func() { close(release) })
-	t.Cleanup(free)
-	first := train(t, b).Promoted[0]
-	publishStudy(t, b, "b", 1000, 1)
-	second := train(t, b).Promoted[0]
-	publishStudy(t, b, "c", 2000, 1)
-	long.Store(true)
-	third := make(chan schemas.TrainReply, 1)
-	go func() {
-		var r schemas.TrainReply
-		q := schemas.TrainRequest{Target: schemas.TargetEpochTime}
-		if err := b.Request(within(t), schemas.SubjectRegressorTrain, &q, &r); err != nil {
-			t.Error(err)
-		}
-		third <- r
-	}()
-	<-fitting
-	var back schemas.Promoted
-	if err := b.Request(within(t), schemas.SubjectRegressorRollback,
-		&schemas.RollbackRequest{Target: schemas.TargetEpochTime}, &back); err != nil ||
-		back.ModelDigest != first.ModelDigest || back.Replaced != second.ModelDigest {
-		t.Errorf("rolled back to %+v, error %v; want the first regressor", back, err)
-	}
-	free()
-	if r := <-third; len(r.Promoted) != 1 || r.Promoted[0].Replaced != first.ModelDigest ||
-		r.Promoted[0].Revision != back.Revision+1 {
-		t.Errorf("reply of the fit: %+v, want a promotion that replaces the first regressor", r)
-	}
-	checkConsistency(t, b)
 }
 
 // Only the files of the last eight champions are kept, and these can be promoted.

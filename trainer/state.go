@@ -70,26 +70,18 @@ type Trainer struct {
 	log             *slog.Logger
 	metrics         *metrics
 	o               Options
-	fitRequests     chan fitRequest
+	fitReasons      chan fitReason                             // requests of automatic fits
 	commands        chan func(context.Context)                 // other work that only the work goroutine may do
 	champions       atomic.Pointer[map[string]*loadedChampion] // by target
-	fitDuration     atomic.Int64                               // of the last fit of all targets, in nanoseconds
 	newEpochs       atomic.Int64                               // epochs since the last fit
-	pendingFit      atomic.Pointer[fitRequest]                 // waits for the cool-down
 	imports         importClock
 	exampleRequests chan exampleRequest         // to the goroutine that owns the past
-	fitSignal       chan struct{}               // holds a value after pendingFit was set
+	fittedAt        time.Time                   // end of the last fit; of the work goroutine
+	fitDuration     time.Duration               // of the last fit; of the work goroutine
 	memories        map[string]*evidence.Memory // of the fits of each target
 
 	mu       sync.Mutex
 	registry *Registry
-}
-
-// fitRequest asks the work goroutine for a fit.
-type fitRequest struct {
-	targets []string
-	reason  fitReason
-	reply   chan result // nil if no caller waits
 }
 
 // result is the outcome of a request to the work goroutine.
@@ -116,25 +108,15 @@ func ask[Q, A any](ctx context.Context, to chan<- Q, question Q, answer <-chan A
 var errStopping = schemas.Errorf(schemas.CodeUnavailable, "",
 	"the trainer is stopping; retry in a moment")
 
-// fitReason is the reason of a fit.
-type fitReason uint8
+// fitReason is the reason of a fit, as events contain it.
+type fitReason string
 
 const (
-	reasonNone fitReason = iota
-	reasonEnoughEpochs
-	reasonRunEnded
-	reasonRequest
+	reasonNone         fitReason = ""
+	reasonEnoughEpochs fitReason = "enough new epochs"
+	reasonRunEnded     fitReason = "a run has ended"
+	reasonRequest      fitReason = "requested"
 )
-
-// String returns the reason as events contain it.
-func (r fitReason) String() string {
-	return [...]string{
-		reasonNone:         "",
-		reasonEnoughEpochs: "enough new epochs",
-		reasonRunEnded:     "a run has ended",
-		reasonRequest:      "requested",
-	}[r]
-}
 
 // exampleSet holds the examples of one target. It is immutable.
 type exampleSet struct {

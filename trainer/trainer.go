@@ -26,7 +26,6 @@ func New(
 		log:            log,
 		metrics:        newMetrics(reg),
 		o:              o,
-		fitSignal:      make(chan struct{}, 1),
 	}
 	if history == nil {
 		t.history = func() History { return nil }
@@ -50,13 +49,12 @@ func (t *Trainer) Run(ctx context.Context) error {
 
 // run works while the lease is held. Each call replays the log from the start.
 func (t *Trainer) run(ctx context.Context) error {
-	t.fitRequests = make(chan fitRequest, 1)
+	t.fitReasons = make(chan fitReason, 1)
 	t.commands = make(chan func(context.Context), 8)
 	t.exampleRequests = make(chan exampleRequest)
 	t.registry = NewRegistry()
 	t.champions.Store(&map[string]*loadedChampion{})
 	t.newEpochs.Store(0)
-	t.pendingFit.Store(nil)
 	t.memories = map[string]*evidence.Memory{}
 	for _, target := range schemas.Targets() {
 		t.memories[target] = &evidence.Memory{}
@@ -78,25 +76,21 @@ func (t *Trainer) run(ctx context.Context) error {
 	return parts.Wait()
 }
 
-// work carries out fit requests and commands, one at a time.
+// work carries out fits and commands, one at a time.
 func (t *Trainer) work(ctx context.Context) error {
 	cool := time.NewTicker(t.o.CoolDown)
 	defer cool.Stop()
-	var fitted time.Time // end of the last fit
-	fit := func(request fitRequest) {
-		t.newEpochs.Store(0)
-		t.handleFit(ctx, request)
-		fitted = time.Now()
-	}
+	t.fittedAt = time.Time{}
+	pending := reasonNone // for the fit that waits for the cool-down
 	fitPending := func() {
 		isFirst := (*t.champions.Load())[schemas.TargetEpochTime] == nil
-		isCooling := !isFirst && time.Since(fitted) < t.coolDown()
-		if isCooling || t.imports.isRunning(time.Now(), t.o.CoolDown) {
+		isCooling := !isFirst && time.Since(t.fittedAt) < t.coolDown()
+		if pending == reasonNone || isCooling || t.imports.isRunning(time.Now(), t.o.CoolDown) {
 			return
 		}
-		if request := t.pendingFit.Swap(nil); request != nil {
-			fit(*request)
-		}
+		reason := pending
+		pending = reasonNone
+		_, _ = t.train(ctx, schemas.Targets(), reason) // it has logged its error
 	}
 	for {
 		select {
@@ -104,33 +98,28 @@ func (t *Trainer) work(ctx context.Context) error {
 			return nil
 		case <-cool.C:
 			fitPending()
-		case <-t.fitSignal:
+		case pending = <-t.fitReasons:
 			fitPending()
-		case request := <-t.fitRequests:
-			fit(request)
 		case command := <-t.commands:
 			command(ctx)
 		}
 	}
 }
 
-// handleFit fits the targets of a request and replies.
-func (t *Trainer) handleFit(ctx context.Context, request fitRequest) {
-	begin := time.Now()
-	reply, err := t.train(ctx, request)
-	t.fitDuration.Store(int64(time.Since(begin)))
-	if err != nil && ctx.Err() == nil {
-		t.log.Warn("fit ended with an error", "reason", request.reason, "error", err)
-	}
-	if request.reply != nil {
-		request.reply <- result{reply, err}
-	}
-}
+// coolDown returns the minimum time between two automatic fits. Each run requests a fit, so they may
+// take half of the time.
+func (t *Trainer) coolDown() time.Duration { return max(t.o.CoolDown, t.fitDuration) }
 
 // serve replies to the requests of the REGRESSOR subjects until ctx ends.
 func (t *Trainer) serve(ctx context.Context) error {
 	train := func(_ context.Context, q *schemas.TrainRequest) (any, error) {
-		return t.handleTrain(ctx, q)
+		targets := schemas.Targets()
+		if q.Target != "" {
+			targets = []string{q.Target}
+		}
+		return t.submit(ctx, func(ctx context.Context) (any, error) {
+			return t.train(ctx, targets, reasonRequest)
+		})
 	}
 	promote := func(_ context.Context, q *schemas.PromoteRequest) (any, error) {
 		return t.submit(ctx, func(ctx context.Context) (any, error) {
@@ -156,24 +145,6 @@ func (t *Trainer) serve(ctx context.Context) error {
 			bus.Handle(schemas.SubjectRegressorList, list),
 		},
 	})
-}
-
-// handleTrain requests a fit and waits for its result.
-func (t *Trainer) handleTrain(ctx context.Context, q *schemas.TrainRequest) (any, error) {
-	targets := schemas.Targets()
-	if q.Target != "" {
-		targets = []string{q.Target}
-	}
-	request := fitRequest{
-		targets: targets,
-		reason:  reasonRequest,
-		reply:   make(chan result, 1),
-	}
-	a, err := ask(ctx, t.fitRequests, request, request.reply)
-	if err != nil {
-		return nil, err
-	}
-	return a.reply, a.err
 }
 
 // submit lets the work goroutine execute a command, and waits for the result.

@@ -142,7 +142,7 @@ func (y *year) publish(e schemas.Event) {
 // yearTrainer returns a trainer and its follower; no goroutine runs.
 func yearTrainer(t *testing.T, l Limits) (*Trainer, *follower) {
 	tr := New(bustest.New(t), nil, Options{Limits: l}, slog.New(slog.DiscardHandler), nil)
-	tr.commands, tr.fitRequests = make(chan func(context.Context), 8), make(chan fitRequest, 1)
+	tr.commands, tr.fitReasons = make(chan func(context.Context), 8), make(chan fitReason, 1)
 	tr.champions.Store(&map[string]*loadedChampion{})
 	return tr, &follower{past: NewLimitedPast(l)}
 }

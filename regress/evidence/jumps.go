@@ -42,12 +42,11 @@ func findJumps(residuals []Residual) *jumps {
 	for i := range residuals {
 		j.remaining[i] = residuals[i].Value
 	}
-	scopes, ids := scopesOf(residuals), number(residuals)
-	earlier := j.levels(residuals, ids)
+	scopes, earlier := scopesOf(residuals), j.levels(residuals)
 	for len(j.factors) < maxFactors {
 		var best Factor
 		for i := range scopes {
-			f := j.strongest(&scopes[i], residuals, ids, earlier)
+			f := j.strongest(&scopes[i], residuals, earlier)
 			if i == 0 || f.Evidence-f.penalty() > best.Evidence-best.penalty() {
 				best = f
 			}
@@ -62,7 +61,7 @@ func findJumps(residuals []Residual) *jumps {
 			break
 		}
 		j.deviations(residuals)
-		earlier = j.levels(residuals, ids)
+		earlier = j.levels(residuals)
 	}
 	for a := range j.factors {
 		j.describe(a, residuals)
@@ -74,20 +73,6 @@ func findJumps(residuals []Residual) *jumps {
 		}
 	}
 	return j
-}
-
-// number numbers the distinct configurations from 0.
-func number(residuals []Residual) []int {
-	seen, ids := map[Configuration]int{}, make([]int, len(residuals))
-	for i := range residuals {
-		id, ok := seen[residuals[i].Configuration]
-		if !ok {
-			id = len(seen)
-			seen[residuals[i].Configuration] = id
-		}
-		ids[i] = id
-	}
-	return ids
 }
 
 // driftSum sums the residuals of one configuration, each limited to maxSurprise so that one disturbed run is
@@ -108,14 +93,21 @@ type residualLevel struct{ mean, variance float64 }
 // levels returns for each residual the level of its configuration before it, from runs with the
 // same factors. Without such runs it is 0, with the variance of the error that all runs of the
 // configuration share and of its deviation from the factors.
-func (j *jumps) levels(residuals []Residual, ids []int) []residualLevel {
-	regimes := 1 << len(j.factors)
-	tallies := make([]driftSum, len(residuals)*regimes)
+func (j *jumps) levels(residuals []Residual) []residualLevel {
+	type regime struct {
+		Configuration
+		holding uint
+	}
+	tallies := map[regime]*driftSum{}
 	all := make([]residualLevel, len(residuals))
 	for i := range residuals {
 		r := &residuals[i]
 		holding := j.holding(i, r)
-		t := &tallies[ids[i]*regimes+int(holding)]
+		k := regime{r.Configuration, holding}
+		if tallies[k] == nil {
+			tallies[k] = &driftSum{}
+		}
+		t := tallies[k]
 		prior := r.Shared
 		if holding != 0 {
 			prior += j.deviation
@@ -144,12 +136,13 @@ func (j *jumps) holding(i int, r *Residual) (bits uint) {
 // strongest returns the factor with the start of strongest evidence for a scope, among the starts
 // whose evidence suffices; a factor without runs if there is none. Each configuration is compared
 // with its own earlier level, so many runs of one configuration are less evidence than runs of many.
-func (j *jumps) strongest(
-	s *Scope, residuals []Residual, ids []int, earlier []residualLevel,
-) Factor {
+func (j *jumps) strongest(s *Scope, residuals []Residual, earlier []residualLevel) Factor {
+	type tally struct {
+		driftSum
+		weighted, precision float64 // its part of the sums below
+	}
 	best := Factor{Scope: *s}
-	var tallies [MaxResiduals]driftSum
-	var parts [MaxResiduals][2]float64 // of the sums below, by configuration
+	tallies := map[Configuration]*tally{}
 	var weighted, precision float64
 	runs := 0
 	for i := len(residuals) - 1; i >= 0; i-- {
@@ -157,12 +150,15 @@ func (j *jumps) strongest(
 		if !s.Covers(&r.Configuration) {
 			continue
 		}
-		t, part, l := &tallies[ids[i]], &parts[ids[i]], &earlier[i]
+		if tallies[r.Configuration] == nil {
+			tallies[r.Configuration] = &tally{}
+		}
+		t, l := tallies[r.Configuration], &earlier[i]
 		t.add(r, j.remaining[i])
-		weighted, precision = weighted-part[0], precision-part[1]
-		p := 1 / (t.noise/t.n + l.variance)
-		*part = [2]float64{p * (t.sum/t.n - l.mean), p}
-		weighted, precision = weighted+part[0], precision+part[1]
+		weighted, precision = weighted-t.weighted, precision-t.precision
+		t.precision = 1 / (t.noise/t.n + l.variance)
+		t.weighted = t.precision * (t.sum/t.n - l.mean)
+		weighted, precision = weighted+t.weighted, precision+t.precision
 		if runs++; runs < minRunsInScope {
 			continue
 		}
