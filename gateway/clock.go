@@ -25,12 +25,13 @@ func (c *clockLag) add(lag time.Duration, storedAt time.Time) {
 	}
 }
 
+func (c *clockLag) lag() time.Duration { return min(c.smallest, c.before) }
+
 // seconds returns the lag, or nil if the clock is right.
 func (c *clockLag) seconds() *float64 {
-	lag := min(c.smallest, c.before)
-	if lag.Abs() < clockRight {
+	if c.lag().Abs() < clockRight {
 		return nil
 	}
-	s := lag.Round(100 * time.Millisecond).Seconds()
+	s := c.lag().Round(100 * time.Millisecond).Seconds()
 	return &s
 }

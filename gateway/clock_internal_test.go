@@ -3,6 +3,8 @@ package gateway
 import (
 	"testing"
 	"time"
+
+	"courier/schemas"
 )
 
 func TestClockLag(t *testing.T) {
@@ -32,5 +34,22 @@ func TestClockLag(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%s: lag %v s, want %v", c.name, got, c.want)
 		}
+	}
+}
+
+// The clock of a node that is silent does not count.
+func TestNodeTable_SkewOfLiveNodes(t *testing.T) {
+	table := newNodeTable()
+	for node, lag := range map[string]time.Duration{"fast": -3 * time.Second, "slow": 40 * time.Second} {
+		s := &schemas.Sample{Node: node, IntervalSeconds: 2}
+		s.At = noon.Add(-lag)
+		table.apply(s, noon)
+	}
+	gone := &schemas.Sample{Node: "gone", IntervalSeconds: 2}
+	gone.At = noon.Add(time.Hour)
+	table.apply(gone, noon.Add(-time.Hour))
+	ahead, behind := table.skew(noon.Add(time.Second))
+	if ahead != 3*time.Second || behind != 40*time.Second {
+		t.Errorf("clocks are %s ahead and %s behind, want 3 s and 40 s", ahead, behind)
 	}
 }

@@ -90,13 +90,14 @@ func New(b *bus.Bus, o Options, log *slog.Logger, reg prometheus.Registerer) (*G
 		return nil, fmt.Errorf("read embedded files: %w", err)
 	}
 
-	m := newMetrics(reg)
+	nodes := newNodeTable()
+	m := newMetrics(reg, nodes)
 	g := &Gateway{
 		bus:     b,
 		options: o,
 		log:     log,
 		metrics: m,
-		nodes:   newNodeTable(),
+		nodes:   nodes,
 		limiter: newLimiter(o.Rate),
 		hosts:   hosts,
 		assets:  assets,

@@ -12,7 +12,7 @@ import (
 )
 
 func TestHub_TakesABoundedNumberOfClientsOfOne(t *testing.T) {
-	h := newHub(newMetrics(nil), 3)
+	h := newHub(newMetrics(nil, newNodeTable()), 3)
 	for range maxClientsPerKey {
 		if _, err := h.join(t.Context(), "ada", &eventFilter{}); err != nil {
 			t.Fatal(err)
@@ -27,7 +27,7 @@ func TestHub_TakesABoundedNumberOfClientsOfOne(t *testing.T) {
 }
 
 func TestHub_TakesABoundedNumberOfClients(t *testing.T) {
-	h := newHub(newMetrics(nil), 3)
+	h := newHub(newMetrics(nil, newNodeTable()), 3)
 	first, err := h.join(t.Context(), "ada", &eventFilter{})
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +55,7 @@ func TestHub_TakesABoundedNumberOfClients(t *testing.T) {
 
 // A client whose queue is full is removed; others are not affected.
 func TestHub_RemovesASlowClient(t *testing.T) {
-	h := newHub(newMetrics(nil), 1)
+	h := newHub(newMetrics(nil, newNodeTable()), 1)
 	slow, slowErr := h.join(t.Context(), "ada", &eventFilter{})
 	quick, quickErr := h.join(t.Context(), "bob", &eventFilter{})
 	if err := errors.Join(slowErr, quickErr); err != nil {

@@ -1,6 +1,8 @@
 package gateway
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
@@ -17,7 +19,7 @@ type metrics struct {
 	notifications *prometheus.CounterVec // by result
 }
 
-func newMetrics(reg prometheus.Registerer) *metrics {
+func newMetrics(reg prometheus.Registerer, nodes *nodeTable) *metrics {
 	factory := promauto.With(reg)
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return factory.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
@@ -42,6 +44,21 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		notifications: counter("courier_gateway_notifications_total",
 			"Notifications by result: sent, failed or dropped because too many waited.", "result"),
 	}
+	factory.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "courier_gateway_clock_ahead_seconds",
+		Help: "How far the clock of any node is ahead of that of NATS; 0 if none is.",
+	}, func() float64 {
+		ahead, _ := nodes.skew(time.Now())
+		return ahead.Seconds()
+	})
+	factory.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "courier_gateway_clock_behind_seconds",
+		Help: "How far the newest samples of any node are behind the clock of NATS, including " +
+			"the delay of their delivery.",
+	}, func() float64 {
+		_, behind := nodes.skew(time.Now())
+		return behind.Seconds()
+	})
 	for _, result := range []string{notifySent, notifyFailed, notifyDropped} {
 		m.notifications.WithLabelValues(result) // so that Prometheus sees the first increase
 	}

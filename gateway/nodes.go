@@ -90,6 +90,19 @@ func (t *nodeTable) evict() string {
 	return oldest.name
 }
 
+// skew returns how far the clock of any live node is ahead of that of NATS, and behind it. Both are at
+// least 0.
+func (t *nodeTable) skew(now time.Time) (ahead, behind time.Duration) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for _, n := range t.byName {
+		if n.live(now) {
+			ahead, behind = max(ahead, -n.clock.lag()), max(behind, n.clock.lag())
+		}
+	}
+	return ahead, behind
+}
+
 // nodeQuery selects the nodes to list.
 type nodeQuery struct {
 	names  map[string]bool // exact names; nil: all

@@ -241,7 +241,7 @@ func TestStatusOf_KnowsEveryCode(t *testing.T) {
 func TestWrap_AnswersAnInterruptedRequest(t *testing.T) {
 	g := &Gateway{
 		log:     slog.New(slog.DiscardHandler),
-		metrics: newMetrics(nil),
+		metrics: newMetrics(nil, newNodeTable()),
 		limiter: newLimiter(0),
 		hosts:   hostNames{any: true},
 	}

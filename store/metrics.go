@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"courier/bus"
-	"courier/schemas"
 )
 
 // registry creates metrics. It registers them unless its registerer is nil.
@@ -64,7 +62,6 @@ type storeMetrics struct {
 	isWriter   *prometheus.GaugeVec   // by stream
 	lag        *prometheus.GaugeVec   // messages, by stream
 	age        *prometheus.GaugeVec   // by stream
-	clocks     clockSkew
 }
 
 func newStoreMetrics(reg prometheus.Registerer, streams []string) *storeMetrics {
@@ -89,30 +86,7 @@ func newStoreMetrics(reg prometheus.Registerer, streams []string) *storeMetrics 
 		m.lag.WithLabelValues(stream)
 		m.age.WithLabelValues(stream)
 	}
-	r.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "courier_store_clock_ahead_seconds",
-		Help: "How far the clock of any node is ahead of the log's clock; 0 if none is.",
-	}, func() float64 {
-		ahead, _ := m.clocks.skew(time.Now())
-		return ahead.Seconds()
-	})
-	r.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "courier_store_clock_behind_seconds",
-		Help: "How far the newest samples of any node are behind the log's clock, including " +
-			"the delay of their delivery. Old samples from a spool alone count too.",
-	}, func() float64 {
-		_, behind := m.clocks.skew(time.Now())
-		return behind.Seconds()
-	})
 	return m
-}
-
-func (m *storeMetrics) finishAttempt(b bus.Batch, now time.Time, err error) {
-	if err != nil {
-		m.errors.WithLabelValues(b.Stream).Inc()
-		return
-	}
-	m.clocks.add(b.Records, now)
 }
 
 // setLag sets the backlog of a stream, as it was read last, and the age of its oldest message at now.
@@ -123,57 +97,4 @@ func (m *storeMetrics) setLag(stream string, b bus.Backlog, now time.Time) {
 		age = max(0, now.Sub(b.Oldest).Seconds())
 	}
 	m.age.WithLabelValues(stream).Set(age)
-}
-
-// clockWindow is the time of which the smallest delay of a node counts. By default, it has 150 samples
-// of each node.
-const clockWindow = 5 * time.Minute
-
-// clockSkew compares the clocks of nodes with the log's. The delay between a sample's timestamp
-// and its arrival in the log is the difference of the clocks plus the delivery, which takes long
-// for samples from a spool. The smallest delay of a window is therefore close to the difference
-// of the clocks. A negative delay shows a clock that is ahead.
-//
-// The zero value is ready to use. Its size grows with the number of nodes.
-type clockSkew struct {
-	mu            sync.Mutex
-	since         time.Time                // start of the window
-	delays        map[string]time.Duration // smallest delay of the window, by node
-	ahead, behind time.Duration            // in the previous window
-}
-
-func (c *clockSkew) add(records []bus.Record, now time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.advance(now)
-	for i := range records {
-		s, ok := records[i].Event.(*schemas.Sample)
-		if !ok {
-			continue
-		}
-		delay := records[i].StoredAt.Sub(s.At)
-		if smallest, ok := c.delays[s.Node]; !ok || delay < smallest {
-			c.delays[s.Node] = delay
-		}
-	}
-}
-
-func (c *clockSkew) advance(now time.Time) {
-	if now.Sub(c.since) < clockWindow {
-		return
-	}
-	c.ahead, c.behind = 0, 0
-	for _, delay := range c.delays {
-		c.ahead, c.behind = max(c.ahead, -delay), max(c.behind, delay)
-	}
-	c.delays, c.since = make(map[string]time.Duration), now
-}
-
-// skew returns how far any node was ahead of the log's clock in the previous window, and how far any
-// node was behind it. Both are at least 0.
-func (c *clockSkew) skew(now time.Time) (ahead, behind time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.advance(now)
-	return c.ahead, c.behind
 }

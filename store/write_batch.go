@@ -28,7 +28,9 @@ func (w *batchWriter) writeBatch(ctx context.Context, b bus.Batch) error {
 	}
 	for ; ; b.Redelivered = true {
 		err := w.writeOnce(ctx, b)
-		w.metrics.finishAttempt(b, time.Now(), err)
+		if err != nil {
+			w.metrics.errors.WithLabelValues(b.Stream).Inc()
+		}
 		if w.reloadUnreadable(ctx, err) {
 			return err
 		}
