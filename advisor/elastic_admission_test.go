@@ -33,10 +33,10 @@ func newElasticServer(t *testing.T, o Options, nodes ...string) *elasticServer {
 	t.Helper()
 	server := bustest.NewServer(t)
 	s := &elasticServer{server.Connect(t), t}
-	promoteFitted(t, s.Bus, advisortest.FitShared)
+	promoteFitted(t, s.Bus, advisortest.FitTwoCores)
 	startWith(t, server.Connect(t), o, nil)
 	for _, node := range nodes {
-		publish(t, s.Bus, advisortest.SampleOf(node, advisortest.TwoCores, func(s *schemas.Sample) {
+		publish(t, s.Bus, advisortest.SampleOf(node, advisortest.Small, func(s *schemas.Sample) {
 			s.EventID, s.At, s.Number, s.IntervalSeconds = node+"/1", time.Now(), 1, 5
 		}))
 	}

@@ -35,15 +35,9 @@ type Epoch struct {
 // Files are the encoded files of a regressor.
 type Files = trainer.Files
 
-// Fit fits regressors of all targets on runs, and returns their files by target.
-func Fit(ctx context.Context, runs []Run) (map[string]Files, error) {
-	return Refit(ctx, runs, nil)
-}
-
-// Refit fits regressors on runs that include those of the previous regressors.
-func Refit(
-	ctx context.Context, runs []Run, previous map[string]Files,
-) (map[string]Files, error) {
+// Fit fits regressors of all targets on runs, which include those of the previous regressors, and returns
+// their files by target.
+func Fit(ctx context.Context, runs []Run, previous map[string]Files) (map[string]Files, error) {
 	all := map[string]Files{}
 	for _, target := range schemas.Targets() {
 		var before *treefile.Manifest
@@ -167,7 +161,7 @@ type Node struct {
 }
 
 // Fit returns the files of regressors that know the law of the node, by target.
-func (n *Node) Fit(ctx context.Context) (map[string]Files, error) { return Fit(ctx, n.runs()) }
+func (n *Node) Fit(ctx context.Context) (map[string]Files, error) { return Fit(ctx, n.runs(), nil) }
 
 // runs returns the runs of jobs with each number of CPUs and of co-located processes.
 func (n *Node) runs() (all []Run) {

@@ -78,7 +78,7 @@ type Fitting func() (map[string]Files, error)
 // FitOnce returns a function that fits Regressors on runs when it is first called.
 func FitOnce(runs func() []Run) Fitting {
 	return sync.OnceValues(func() (map[string]Files, error) {
-		return Fit(context.Background(), runs())
+		return Fit(context.Background(), runs(), nil)
 	})
 }
 

@@ -153,11 +153,11 @@ func TestDecide_NamesActiveCorrections(t *testing.T) {
 		slower[n].StartedAt = evidenceBegin.Add(time.Duration(1000+i) * time.Hour)
 		later = append(later, slower[n])
 	}
-	all, err := advisortest.Fit(testContext, runs)
+	all, err := advisortest.Fit(testContext, runs, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if all, err = advisortest.Refit(testContext, later, all); err != nil {
+	if all, err = advisortest.Fit(testContext, later, all); err != nil {
 		t.Fatal(err)
 	}
 	r := advisortest.LoadFiles(t, all)

@@ -18,7 +18,7 @@ import (
 // What the advisor predicts is what package leaves reads from the served file: other leaves give other
 // times, and a file that was changed on the way is refused.
 func TestLoadRegressor_PredictsByTheLeavesOfTheFile(t *testing.T) {
-	files, err := advisortest.Fit(t.Context(), advisortest.FixtureRuns(schemas.Hardware{}))
+	files, err := advisortest.Fit(t.Context(), advisortest.FixtureRuns(schemas.Hardware{}), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,9 +16,7 @@ import (
 // fourCores is a node on which jobs that ran with one or two CPUs may grow to four.
 var fourCores = schemas.Hardware{Cores: 4, CPUModel: "x", Speed: 1e9}
 
-var fitFour = (&advisortest.SharedRuns{
-	Node: fourCores, CPUs: []uint32{1, 2}, Others: []float64{0, 1, 2, 3, 4}, MaxProcesses: 6,
-}).Fit()
+var fitFour = advisortest.FitShared(fourCores, []uint32{1, 2}, []float64{0, 1, 2, 3, 4}, 6)
 
 // newGrowingCluster returns a node with four cores, whose jobs have run with one CPU or two before.
 func newGrowingCluster(t *testing.T) *elasticCluster {

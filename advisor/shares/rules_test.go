@@ -21,12 +21,9 @@ var wideNode = schemas.Hardware{Cores: 40, CPUModel: "x", Speed: 1e9}
 var wideCPUs = schemas.CPUs{10, 11, 20}
 
 // fitWide fits regressors for wideCPUs on wideNode.
-var fitWide = (&advisortest.SharedRuns{
-	Node:         wideNode,
-	CPUs:         []uint32{10, 11, 20},
-	Others:       []float64{0, 10, 11, 20, 21, 22, 30, 31, 40, 50, 60},
-	MaxProcesses: 80,
-}).Fit()
+var fitWide = advisortest.FitShared(
+	wideNode, []uint32{10, 11, 20}, []float64{0, 10, 11, 20, 21, 22, 30, 31, 40, 50, 60}, 80,
+)
 
 var (
 	wideOnce       sync.Once

@@ -27,7 +27,7 @@ type elasticCluster struct {
 
 func newElasticCluster(t testing.TB) *elasticCluster {
 	t.Helper()
-	return newElasticClusterOf(t, advisortest.TwoCores, advisortest.Load(t, advisortest.FitShared), schemas.CPUs{1, 2})
+	return newElasticClusterOf(t, advisortest.Small, advisortest.Load(t, advisortest.FitTwoCores), schemas.CPUs{1, 2})
 }
 
 func newElasticClusterOf(
@@ -100,7 +100,7 @@ func (c *elasticCluster) foreign(share float64, cpus uint32) {
 	c.apply(e)
 	for range 60 {
 		c.now = c.now.Add(5 * time.Second)
-		c.apply(advisortest.SampleOf("node-a", advisortest.TwoCores, func(s *schemas.Sample) {
+		c.apply(advisortest.SampleOf("node-a", advisortest.Small, func(s *schemas.Sample) {
 			s.At, s.CPURatio, s.IntervalSeconds = c.now, &share, 5
 		}))
 	}
