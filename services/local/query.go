@@ -2,7 +2,6 @@ package local
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,25 +11,8 @@ import (
 )
 
 // Query sends a statement to the engine and writes the answer in a format of ClickHouse. The engine
-// only sends a complete answer, so that a query that fails midway writes nothing. An error about an
-// unknown view lists the views.
+// only sends a complete answer, so that a query that fails midway writes nothing.
 func (e Endpoints) Query(ctx context.Context, statement, format string, out io.Writer) error {
-	err := e.send(ctx, statement, format, out)
-	var refusal *queryError
-	if errors.As(err, &refusal) && refusal.code == codeUnknownTable {
-		var views strings.Builder
-		const list = "SELECT name FROM system.tables" +
-			" WHERE database = currentDatabase() AND engine = 'View' ORDER BY name"
-		if err := e.send(ctx, list, "TSV", &views); err != nil {
-			return refusal
-		}
-		return fmt.Errorf("%w\nthe views are %s", refusal,
-			strings.Join(strings.Fields(views.String()), ", "))
-	}
-	return err
-}
-
-func (e Endpoints) send(ctx context.Context, statement, format string, out io.Writer) error {
 	query := url.Values{
 		"database":                         {e.ClickHouseDatabase},
 		"default_format":                   {format},
@@ -51,7 +33,7 @@ func (e Endpoints) send(ctx context.Context, statement, format string, out io.Wr
 	defer reply.Body.Close()
 	if reply.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(io.LimitReader(reply.Body, 4<<10)) // Part of the reason is enough.
-		return newQueryError(strings.TrimSpace(string(text)))
+		return fmt.Errorf("clickhouse: %s", plainError(strings.TrimSpace(string(text))))
 	}
 	if _, err := io.Copy(out, reply.Body); err != nil {
 		return fmt.Errorf("read the answer: %w", err)
@@ -59,48 +41,12 @@ func (e Endpoints) send(ctx context.Context, statement, format string, out io.Wr
 	return nil
 }
 
-// Error codes of ClickHouse that get an explanation.
-const (
-	codeUnknownColumn = 47
-	codeUnknownTable  = 60
-	codeTimeout       = 159
-	codeTooSlow       = 160
-	codeMemory        = 241
-)
-
-const fewerRows = "query fewer days, fewer columns, or a roll-up (node_load_hourly)"
-
-// hints suggest what to do about an error of ClickHouse, by its code.
-var hints = map[int]string{
-	codeUnknownColumn: "list the columns of a view with DESCRIBE and its name",
-	codeTimeout:       "max_execution_time limits read-only users: " + fewerRows,
-	codeTooSlow:       "max_execution_time limits read-only users: " + fewerRows,
-	codeMemory:        "max_memory_usage limits read-only users, and all queries share memory: " + fewerRows,
-}
-
-type queryError struct {
-	code int
-	text string
-}
-
-func (e *queryError) Error() string { return e.text }
-
 var (
-	sqlCode     = regexp.MustCompile(`^Code: (\d+)\. DB::Exception: `)
-	sqlTrailing = regexp.MustCompile(` \(version [\d.]+\)$`)
+	errorCode     = regexp.MustCompile(`^Code: \d+\. DB::Exception: `)
+	engineVersion = regexp.MustCompile(` \(version [\d.]+\)$`)
 )
 
-// newQueryError parses an error of ClickHouse, and adds a hint.
-func newQueryError(text string) *queryError {
-	match := sqlCode.FindStringSubmatch(text)
-	if match == nil {
-		return &queryError{text: "clickhouse: " + text}
-	}
-	e := &queryError{}
-	_, _ = fmt.Sscan(match[1], &e.code) // The group only matches digits.
-	e.text = "clickhouse: " + sqlTrailing.ReplaceAllString(text[len(match[0]):], "")
-	if hint := hints[e.code]; hint != "" {
-		e.text += "\n" + hint
-	}
-	return e
+// plainError returns an error of ClickHouse without what its reader does not need.
+func plainError(text string) string {
+	return engineVersion.ReplaceAllString(errorCode.ReplaceAllString(text, ""), "")
 }
