@@ -113,7 +113,7 @@ func (c *Collector) Run(ctx context.Context) error {
 func (c *Collector) connect(ctx context.Context, connected chan<- *bus.Bus) {
 	checked := c.checkName(ctx)
 	c.nameCheck <- checked
-	if checked.err != nil {
+	if checked.err != nil || ctx.Err() != nil { // the name is taken, or not known to be free
 		return
 	}
 	retry := time.NewTicker(retryInterval)
