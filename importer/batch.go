@@ -25,32 +25,27 @@ func SacctFields() []string {
 	}
 }
 
-// slurm reads the output of sacct, with --parsable2 or in aligned columns, which the dashes below the
-// header show: a row per job, and rows of job steps, which are skipped. Model, batch size, epochs and
-// dataset come from flags of the submitted command such as --batch-size 64; the model is the name of
-// the job if no flag names it.
+// slurm reads the output of sacct with --parsable2, or with commas: a row per job, and rows of job steps,
+// which are skipped. Model, batch size, epochs and dataset come from flags of the submitted command such
+// as --batch-size 64; the model is the name of the job if no flag names it.
 func (r *Reader) slurm(name string, in io.Reader) error {
 	var header []string
-	var dashes, separator string
+	var separator string
 	return eachLine(in, func(number int, text []byte) {
 		at, line := Place{name, number}, string(text)
-		var row []string
-		switch {
-		case header == nil && strings.ContainsAny(line, "|,"):
+		if header == nil {
 			separator = separatorOfSacct(line)
-			header = strings.Split(line, separator)
+			if header = strings.Split(line, separator); len(header) == 1 {
+				r.found.Unreadable++
+				r.refuse(at, refuse(ReasonUnreadable, "", "the columns are aligned, which truncates them: write"+
+					" the file with sacct --parsable2"))
+			}
 			return
-		case header == nil:
-			header = strings.Fields(line)
-			return
-		case dashes == "" && strings.HasPrefix(line, "---"):
-			dashes = line
-			return
-		case dashes != "":
-			row = alignedCells(line, dashes)
-		default:
-			row = strings.SplitN(line, separator, len(header))
 		}
+		if len(header) == 1 {
+			return
+		}
+		row := strings.SplitN(line, separator, len(header))
 		if len(row) != len(header) {
 			r.reject(at, refuse(ReasonUnreadable, "", "the row has %d fields, the header %d", len(row),
 				len(header)))
@@ -66,23 +61,6 @@ func (r *Reader) slurm(name string, in io.Reader) error {
 			r.batchJob(at, cells)
 		}
 	})
-}
-
-// alignedCells returns the cells of a row below dashes. A cell that sacct truncated, such as
-// "resnet-lar+", is empty, but that of a state has only lost who cancelled the job.
-func alignedCells(line, dashes string) (cells []string) {
-	for column := range strings.FieldsSeq(dashes) {
-		text := strings.TrimSpace(line[:min(len(column), len(line))])
-		line = line[min(len(column)+1, len(line)):]
-		if whole, isCut := strings.CutSuffix(text, "+"); isCut {
-			text = ""
-			if _, known := outcomeOf(whole); known {
-				text = whole
-			}
-		}
-		cells = append(cells, text)
-	}
-	return cells
 }
 
 // Names of cells of a job that are no fields of a run.
