@@ -105,10 +105,10 @@ func TestLauncher_RunsRealCommands(t *testing.T) {
 					t.Errorf("the best trial has x = %g, and trial %d has %g", least, row.Trial, x)
 				}
 			}
-			table, err := os.ReadFile(filepath.Join(dir, "trials.csv"))
-			if err != nil || strings.Count(string(table), "\n") != 9 ||
-				!strings.HasPrefix(string(table), "rank,trial,x,stage,epochs,spent_epochs,loss,accuracy,") {
-				t.Errorf("trials.csv: %v\n%s", err, table)
+			var table strings.Builder
+			if err := r.WriteCSV(&table); err != nil || strings.Count(table.String(), "\n") != 9 ||
+				!strings.HasPrefix(table.String(), "rank,trial,x,stage,epochs,spent_epochs,loss,accuracy,") {
+				t.Errorf("WriteCSV() = %v\n%s", err, table.String())
 			}
 		})
 	}

@@ -3,10 +3,8 @@ package tune
 import (
 	"cmp"
 	"encoding/csv"
-	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -142,23 +140,6 @@ func (t *Tuning) ranked() []RankedTrial {
 		}
 	}
 	return rows
-}
-
-// trialsFile is the table of the trials.
-const trialsFile = "trials.csv"
-
-// writeTrials writes the table of the trials.
-func (t *Tuning) writeTrials() error {
-	path := filepath.Join(t.dir, trialsFile)
-	f, err := os.Create(path + ".new")
-	if err != nil {
-		return err
-	}
-	err = t.result("", false).WriteCSV(f)
-	if err := errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
 }
 
 // WriteCSV writes the trials as CSV.

@@ -148,18 +148,15 @@ func (e *IncompleteTuning) Error() string {
 		schemas.FormatCount(uint64(e.Stages), "stage"), e.Reason, cmp.Or(e.Needs, "a larger bound"))
 }
 
-// conclude writes the table of trials and returns the result. It comes with a NoResult or an
+// conclude returns the result. It comes with a NoResult or an
 // IncompleteTuning if the tuning ended with one.
 func (t *Tuning) conclude(ctx context.Context, reason string, failure error) (*Ranking, error) {
-	err := t.writeTrials()
 	if hasPlaceholder(t.o.Command, dirPlaceholder) {
-		err = errors.Join(err, os.MkdirAll(t.bestDir(), 0o755)) // the printed command may use it
+		failure = errors.Join(failure, os.MkdirAll(t.bestDir(), 0o755)) // the printed command may use it
 	}
 	switch {
 	case failure != nil:
 		return nil, failure
-	case err != nil:
-		return nil, err
 	case ctx.Err() != nil:
 		return nil, errors.Join(ErrInterrupted, ctx.Err())
 	}
