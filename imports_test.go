@@ -31,8 +31,7 @@ var importGraph = map[string][]string{
 	"runner/instrument":    {"clients/python", "runner/output", "schemas"},
 	"runner/resize":        {},
 	"runner": {
-		"bus", "regress/evidence", "schemas", "spool", "runner/instrument", "runner/output",
-		"runner/resize", "runner/usage",
+		"bus", "schemas", "spool", "runner/instrument", "runner/output", "runner/resize", "runner/usage",
 	},
 	"collector":               {"bus", "schemas", "spool"},
 	"importer":                {"bus", "regress/table", "runner/output", "schemas"},
