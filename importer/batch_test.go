@@ -148,3 +148,13 @@ func TestReader_SlurmAccounting(t *testing.T) {
 			len(found.Runs), late, len(found.Refused))
 	}
 }
+
+// A line that does not fit into memory is an error with its place.
+func TestReader_LongLine(t *testing.T) {
+	header := row(importer.SacctFields()...)
+	r := importer.New(importer.Options{})
+	err := r.File("sacct.txt", strings.NewReader(header+strings.Repeat("x", 17<<20)))
+	if err == nil || err.Error() != "read sacct.txt: line 2: bufio.Scanner: token too long" {
+		t.Errorf("File() = %v, want an error about line 2", err)
+	}
+}

@@ -3,37 +3,26 @@ package importer
 import (
 	"bufio"
 	"bytes"
-	"errors"
+	"fmt"
 	"io"
 )
 
 // maxLine is the maximum length of a line; one line may be a whole document.
 const maxLine = 16 << 20
 
-// eachLine calls do for every line that is not blank, with its number from 1. The line is valid
-// only during the call; it is nil if it exceeds maxLine.
+// eachLine calls do for every line that is not blank, with its number from 1. The line is valid only
+// during the call. A line above maxLine is an error.
 func eachLine(in io.Reader, do func(number int, line []byte)) error {
-	r := bufio.NewReaderSize(in, 64<<10)
-	var line []byte
-	for number, long := 1, false; ; {
-		part, err := r.ReadSlice('\n')
-		if long = long || len(line)+len(part) > maxLine; !long {
-			line = append(line, part...)
-		}
-		if errors.Is(err, bufio.ErrBufferFull) {
-			continue
-		}
-		if err != nil && !errors.Is(err, io.EOF) {
-			return err
-		}
-		if text := bytes.TrimSpace(line); long {
-			do(number, nil)
-		} else if len(text) > 0 {
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, maxLine)
+	number := 1
+	for ; lines.Scan(); number++ {
+		if text := bytes.TrimSpace(lines.Bytes()); len(text) > 0 {
 			do(number, text)
 		}
-		if err != nil {
-			return nil
-		}
-		number, long, line = number+1, false, line[:0]
 	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("line %d: %w", number, err)
+	}
+	return nil
 }

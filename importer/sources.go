@@ -100,9 +100,14 @@ func (r *Reader) File(name string, file io.Reader) error {
 	case len(r.o.Where) > 0:
 		return fmt.Errorf("%s: --where selects only rows of CSV and JSON files", name)
 	case format == formatPBS:
-		return r.pbs(name, in)
+		err = r.pbs(name, in)
+	default:
+		err = r.slurm(name, in)
 	}
-	return r.slurm(name, in)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", name, err)
+	}
+	return nil
 }
 
 // Sacct reads the jobs of all users that ran since a time, such as now-90days, from the accounting
