@@ -26,7 +26,7 @@ type Options struct {
 // is empty. Each subject is fitted alone; only the prior variance of passages comes from the other
 // ones. Fit returns an error only if ctx ends.
 func Fit(ctx context.Context, runs []Run, o Options) (*Regressor, error) {
-	runs = distinct(runs)
+	runs = sortedRuns(runs)
 	groups := groupNodes(runs)
 	runsOf := bySubject(regrouped(runs, groups))
 	subjects := slices.SortedFunc(maps.Keys(runsOf), subject.compare)
@@ -86,7 +86,6 @@ func fitSubject(ctx context.Context, s subject, runs []Run) (*subjectFit, error)
 			return nil, err
 		}
 		f.Time.smooth()
-		f.Time.fitLoads(runs)
 	}
 	f.evaluate(runs)
 	return f, ctx.Err()

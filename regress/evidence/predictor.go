@@ -154,7 +154,7 @@ func (p *Predictor) Epochs(by *Corrections, c Configuration, epochs int) EpochTi
 	n := max(epochs, 1)
 	total := t.total(n)
 	e.Location, e.Degrees = total.location-math.Log(float64(n)), total.degrees
-	e.Variance = total.shared + total.run + s.time.model.loadVariance(n)
+	e.Variance = total.shared + total.run
 	if by != nil {
 		e.correct(by.Of(c), total.shared)
 	}

@@ -90,17 +90,6 @@ func TestTime_IsTheMeanOfManyRuns(t *testing.T) {
 	}
 }
 
-func TestTime_DuplicatesCountOnce(t *testing.T) {
-	c := configurationOf("a", 32, "x")
-	runs := runsOf(c, 10, 20)
-	runs[1].ID = runs[0].ID
-	_, p := fit(t, runs)
-	if got := p.Time(c, 1); got.Counts.Configuration != 1 || math.Abs(got.Median()/20-1) > 0.01 {
-		t.Errorf("%d runs, median %g, want the last of two with one ID",
-			got.Counts.Configuration, got.Median())
-	}
-}
-
 // Start-up is learned from the first run of a model on a node type, wide at first.
 func TestTime_StartupIsLearnedFromTheFirstRun(t *testing.T) {
 	c := configurationOf("a", 32, "x")

@@ -38,7 +38,7 @@ func (s *State) KeepBetter(before *State, runs []Run, since time.Time) ([]RefitS
 		return nil, fmt.Errorf("score the served regressor: %w", err)
 	}
 	mayKeep := !before.Corrected && slices.Equal(before.NodeGroups, s.NodeGroups)
-	runsOf := bySubject(regrouped(distinct(runs), s.NodeGroups))
+	runsOf := bySubject(regrouped(sortedRuns(runs), s.NodeGroups))
 	var scores []RefitScore
 	for i := range s.Subjects {
 		refit := &s.Subjects[i]
@@ -120,6 +120,5 @@ func (s *Subject) scoreRefit(
 		return 0, 0, false
 	}
 	total := times.total(n).distribution()
-	total.Scale = math.Sqrt(total.Scale*total.Scale + s.Time.loadVariance(n))
 	return e.Seconds(n).logDensity(y), total.logDensity(y), true
 }

@@ -48,8 +48,6 @@ type TimeModel struct {
 	EpochVariance   float64 `json:"epoch_variance"`
 	CorrelatedShare float64 `json:"correlated_share"`
 	SlopeVariance   float64 `json:"slope_variance"`
-	// LoadVariance of the log pace of a run because the foreign load changes after its start.
-	LoadVariance float64 `json:"load_variance,omitempty"`
 	// Configurations that ran, in order.
 	Configurations []ConfigurationTimes `json:"configurations"`
 }

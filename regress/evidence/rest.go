@@ -186,7 +186,7 @@ func (p *Predictor) Rest(
 		curve = now.measured.ConfigurationTimes
 	}
 	white, correlated := s.time.model.epochNoise(curve)
-	f := newPaceFilter(e.Variance-s.time.model.loadVariance(total), s.time.model.SlopeVariance,
+	f := newPaceFilter(e.Variance, s.time.model.SlopeVariance,
 		white, correlated, total)
 	under, then, shift := c, now, e.Correction.Shift
 	thenShift := shift
@@ -204,7 +204,7 @@ func (p *Predictor) Rest(
 	location, variance := f.rest(now.seconds, total)
 	e.Location = location + shift - math.Log(float64(total-n))
 	e.Pace = location - math.Log(now.seconds(total)-now.seconds(n))
-	e.Variance = variance + s.time.model.loadVariance(total-n)
+	e.Variance = variance
 	e.Degrees = min(e.Degrees, restDegrees)
 	return e
 }

@@ -84,8 +84,7 @@ func (c Configuration) compare(d Configuration) int {
 // Run is one training run, or a part of it under one configuration. It contains measured epochs
 // only.
 type Run struct {
-	// ID identifies the run; of several runs with one ID the last counts. Runs without an ID
-	// are all different.
+	// ID identifies the run. Runs without an ID are all different.
 	ID string
 	// Job that the run is a part of; empty: ID. A State compares the parts of a job once, after
 	// the job has ended.
@@ -125,24 +124,10 @@ type EpochRecord struct {
 	HasAccuracy bool
 }
 
-// withoutDuplicates returns the last of the runs with each ID.
-func withoutDuplicates(runs []Run) (kept []Run) {
-	last := map[string]int{}
-	for i := range runs {
-		last[runs[i].ID] = i
-	}
-	for i := range runs {
-		if runs[i].ID == "" || last[runs[i].ID] == i {
-			kept = append(kept, runs[i])
-		}
-	}
-	return kept
-}
-
-// distinct returns the valid runs without duplicates, with banded loads and sorted epochs. Their
-// order does not depend on the order of the input.
-func distinct(runs []Run) []Run {
-	kept := slices.DeleteFunc(withoutDuplicates(runs), func(r Run) bool { return !r.valid() })
+// sortedRuns returns the valid runs with banded loads and sorted epochs. Their order does not depend on
+// the order of the input.
+func sortedRuns(runs []Run) []Run {
+	kept := slices.DeleteFunc(slices.Clone(runs), func(r Run) bool { return !r.valid() })
 	for i := range kept {
 		r := &kept[i]
 		r.Configuration = r.Banded()

@@ -24,7 +24,6 @@ const (
 // show it at first. Runs of new configurations, and old runs that are found later, for example
 // by an import, are learned immediately, also by the base.
 func (s *State) Update(ctx context.Context, runs []Run, o Options) (*State, error) {
-	runs = withoutDuplicates(runs)
 	if !slices.ContainsFunc(runs, isTimed) {
 		h, err := Fit(ctx, runs, o)
 		return &State{Regressor: h}, err
