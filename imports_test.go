@@ -31,7 +31,8 @@ var importGraph = map[string][]string{
 	"runner/instrument":    {"clients/python", "runner/output", "schemas"},
 	"runner/resize":        {},
 	"runner": {
-		"bus", "schemas", "spool", "runner/instrument", "runner/output", "runner/resize", "runner/usage",
+		"bus", "regress/evidence", "schemas", "spool", "runner/instrument", "runner/output",
+		"runner/resize", "runner/usage",
 	},
 	"collector":               {"bus", "schemas", "spool"},
 	"importer":                {"bus", "regress/table", "runner/output", "schemas"},
