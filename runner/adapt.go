@@ -13,13 +13,19 @@ import (
 // controlVariable is the environment variable with the path of the control file.
 const controlVariable = "COURIER_CONTROL"
 
-// controlFile is the content of the control file. The file is replaced as a whole at each change.
+// controlFile is the content of the control file. The file is replaced as a whole after each epoch
+// and each change.
 type controlFile struct {
 	BatchSize uint32 `json:"batch_size"`
 	FromEpoch uint32 `json:"from_epoch"` // first epoch with the batch size and the CPUs, from 1
 
 	// Number of CPUs that the training should use; 0: the training keeps its own.
 	CPUs uint32 `json:"cpus,omitempty"`
+
+	// Probability that one more epoch, with its checkpoint, ends before DeadlineAt; nil: unknown.
+	NextEpochProbability *float64   `json:"next_epoch_probability,omitempty"`
+	DeadlineAt           *time.Time `json:"deadline_at,omitempty"` // of the SLO or Slurm's time limit
+	Stop                 bool       `json:"stop,omitempty"`        // the job should end now
 }
 
 // supportedMoves returns the moves that the run can carry out.
@@ -45,26 +51,17 @@ func (j *job) startAdaptation() error {
 	j.adaptation = newAdaptation(means, &j.o.Request, s)
 	j.startSharing()
 	j.control = controlFile{BatchSize: s.BatchSize, FromEpoch: 1}
-	sharesByControl := j.sharing.means == schemas.ByControl
-	if sharesByControl {
+	movesByControl := j.o.Adapt == AdaptControl || j.sharing.means == schemas.ByControl
+	if j.sharing.means == schemas.ByControl {
 		j.control.CPUs = s.CPUs
 	}
 	if j.directory == nil {
-		if j.o.Adapt == AdaptControl || sharesByControl {
+		if movesByControl || j.o.StopWhenLate == StopControl {
 			return fmt.Errorf("no control file: %w", j.directoryErr)
 		}
 		return nil
 	}
 	j.controlPath = filepath.Join(j.directory.path, "control.json")
-	return j.writeControlFile()
-}
-
-// updateControl writes what a restarted command runs with, if it has a control file.
-func (j *job) updateControl(s *schemas.Setting) error {
-	if j.controlPath == "" {
-		return nil
-	}
-	j.control.BatchSize, j.control.FromEpoch = s.BatchSize, j.epochs.last+1
 	return j.writeControlFile()
 }
 
@@ -207,11 +204,7 @@ func (j *job) restart() (isRunning bool) {
 	if m := j.sharing.requested; m != nil && j.sharing.means == schemas.ByRestart {
 		s.CPUs = m.to
 	}
-	err := j.updateControl(s)
-	if err == nil {
-		err = j.launch(j.epochs.last)
-	}
-	if err != nil {
+	if err := j.launch(j.epochs.last); err != nil {
 		j.restartErr = fmt.Errorf("restart the command with batch size %d and %s: %w",
 			s.BatchSize, schemas.FormatCPUs(s.CPUs), err)
 		j.screen.message("%s", schemas.OneLine(j.restartErr.Error()))
@@ -219,6 +212,7 @@ func (j *job) restart() (isRunning bool) {
 		return false
 	}
 	j.epochs.lastAt, j.progress.batchSize = time.Now(), s.BatchSize
+	j.control.BatchSize, j.control.FromEpoch = s.BatchSize, j.epochs.last+1
 	j.log.Info("job restarted",
 		"job", j.result.JobID, "run", j.result.Run, "batch_size", s.BatchSize,
 		"epochs_done", j.epochs.last)

@@ -343,16 +343,3 @@ func TestRun_RestartsWhileNATSIsUnreachable(t *testing.T) {
 		t.Errorf("moves %+v, %d events on disk, want carried_out and kept in the log", moved, got.Spooled)
 	}
 }
-
-// A job starts without a directory for temporary files, unless it needs the control file.
-func TestRun_NeedsNoTemporaryDirectory(t *testing.T) {
-	for adapt, starts := range map[string]bool{runner.AdaptOff: true, runner.AdaptControl: false} {
-		o := options(t, trainingCommand("epochs", "3"))
-		o.Adapt = adapt
-		t.Setenv("TMPDIR", "/nonexistent")
-		got, err := runner.Run(t.Context(), o, quiet)
-		if isRun := err == nil && len(got.Epochs) == 3; isRun != starts {
-			t.Errorf("adapt %s: %d epochs, %v; want it to start: %t", adapt, len(got.Epochs), err, starts)
-		}
-	}
-}

@@ -23,6 +23,7 @@ func (j *job) addReports(reports []output.EpochReport) {
 	if isRestart && reports[0].Epoch+j.epochs.offset <= j.epochs.last {
 		j.abandonRestarts(reports[0].Epoch)
 	}
+	previousAt, previous := j.epochs.lastAt, j.epochs.last
 	accepted := j.epochs.add(reports)
 	if j.epochs.ignored > 0 {
 		j.screen.messageOnce("epoch ignored: its number is not above %d, is above the %d of the request, "+
@@ -58,6 +59,7 @@ func (j *job) addReports(reports []output.EpochReport) {
 		j.assessEpoch(f, isFirst)
 	}
 	j.used = totals
+	j.fitEpochs(j.wallSeconds(accepted, isFirst, previous, previousAt), j.result.Setting.BatchSize)
 	j.progress.done, j.progress.batchSize = j.epochs.last, j.result.Setting.BatchSize
 	j.drawProgress()
 	j.stopForRestart()
@@ -95,6 +97,19 @@ func (j *job) learnBatchSize(f finishedEpoch) {
 		j.screen.messageOnce("the training uses batch size %d%s: its epochs are recorded with it", f.BatchSize, than)
 	}
 	s.BatchSize, j.merge.BatchSize = f.BatchSize, f.BatchSize
+}
+
+// wallSeconds returns the time between the last two reports, per epoch, which includes what the
+// job does between its epochs. The first report of a process comes after a start-up, so that only a
+// reported duration counts; otherwise it returns 0.
+func (j *job) wallSeconds(accepted []finishedEpoch, isFirst bool, previous uint32, previousAt time.Time) float64 {
+	if !isFirst {
+		return j.epochs.lastAt.Sub(previousAt).Seconds() / float64(j.epochs.last-previous)
+	}
+	if e := accepted[0]; e.source == schemas.DurationReported || j.epochs.startupSeconds != nil {
+		return e.Seconds
+	}
+	return 0
 }
 
 // epochEvent returns the event of one of several epochs that were reported together.
@@ -247,6 +262,8 @@ func (j *job) describeExit(e *schemas.Ended) {
 	switch {
 	case j.restartErr != nil:
 		e.Outcome, e.Reason = schemas.EventFailed, truncateReason(j.restartErr.Error())
+	case j.lateReason != "" && !j.result.Cancelled && (code == 0 || j.o.StopWhenLate == StopSignal):
+		e.Reason = truncateReason(j.lateReason) // it finished as asked, with fewer epochs
 	case j.result.Cancelled || j.stopReason != "" && code != 0:
 		e.Outcome, e.Reason = schemas.EventCancelled, truncateReason(j.stopReason)
 	case code != 0:

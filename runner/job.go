@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"courier/runner/instrument"
@@ -70,7 +69,10 @@ type job struct {
 	directoryErr error
 	controlPath  string // path of the control file; empty: none
 	control      controlFile
+	fit          epochFit
+	fitBatchSize uint32  // of the epochs of fit
 	oomKills     float64 // of the machine, before the start
+	lateReason   string  // why the job was asked to end; empty: it was not
 	isRestarting bool    // the process was stopped for a restart
 	restartErr   error   // why a restart failed
 	stopReason   string  // why the process was stopped; empty: it was not
@@ -168,6 +170,7 @@ func (j *job) start(ctx context.Context) error {
 
 	s := &j.result.Setting
 	j.startSetting = *s
+	j.fit.wall = wallOf(j.result.Submitted, time.Duration(j.o.Request.SLO), os.Getenv(slurmEnd))
 	j.result.Started, j.epochs = j.startedAt, newEpochState(j.startedAt)
 	j.epochs.requested = s.Epochs
 	j.output.SetEpochs(s.Epochs)
@@ -186,9 +189,6 @@ func (j *job) start(ctx context.Context) error {
 	return nil
 }
 
-// slurmEnd is the variable with the time at which Slurm ends the job, in Unix seconds.
-const slurmEnd = "SLURM_JOB_END_TIME"
-
 // startedEvent returns the event of the start.
 func (j *job) startedEvent() *schemas.Started {
 	s := &j.result.Setting
@@ -201,8 +201,8 @@ func (j *job) startedEvent() *schemas.Started {
 		User:             j.o.Request.User,
 		Moves:            j.supportedMoves(),
 	}
-	if end, err := strconv.ParseInt(os.Getenv(slurmEnd), 10, 64); err == nil {
-		e.LimitSeconds = max(0, time.Unix(end, 0).Sub(e.At).Seconds())
+	if end := wallOf(time.Time{}, 0, os.Getenv(slurmEnd)); end.After(e.At) {
+		e.LimitSeconds = end.Sub(e.At).Seconds()
 	}
 	e.SetHardware(j.hardware())
 	return e

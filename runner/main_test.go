@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"runtime"
 	"strconv"
 	"syscall"
 	"testing"
@@ -65,6 +66,32 @@ var trainingJobs = map[string]func(arguments []string) int{
 			}
 			accuracy := 1 - math.Pow(0.5, float64(i))
 			fmt.Fprintf(conn, "{\"epoch\":%d,\"seconds\":1,\"accuracy\":%g}\n", i, accuracy)
+		}
+		return 0
+	},
+	// obedient N: prints epochs until the control file asks it to stop.
+	"obedient": func(arguments []string) int {
+		n, _ := strconv.Atoi(arguments[0])
+		for i := 1; i <= n; i++ {
+			fmt.Printf("{\"epoch\":%d,\"seconds\":1}\n", i)
+			for { // until the runner has read the epoch
+				var c struct {
+					Probability *float64 `json:"next_epoch_probability"`
+					Stop        bool     `json:"stop"`
+				}
+				text, err := os.ReadFile(os.Getenv("COURIER_CONTROL"))
+				if err != nil || json.Unmarshal(text, &c) != nil {
+					return 1
+				}
+				if c.Stop {
+					fmt.Println("checkpoint written")
+					return 0
+				}
+				if c.Probability != nil {
+					break
+				}
+				runtime.Gosched()
+			}
 		}
 		return 0
 	},

@@ -52,6 +52,10 @@ type Options struct {
 	// Container is the Docker container that the command starts, for ResizeDocker and ResizeDockerCap.
 	Container string
 
+	// StopWhenLate ends the job cleanly before an epoch that would probably end after the deadline
+	// of the SLO or after Slurm's time limit; default StopOff.
+	StopWhenLate string
+
 	// StopWhenLost stops the job when no heartbeat has reached NATS for schemas.Silence. Without it, the
 	// job goes on.
 	StopWhenLost bool
@@ -136,6 +140,7 @@ func (o Options) withDefaults() (Options, error) {
 	o.SpoolDir = cmp.Or(o.SpoolDir, spool.DefaultDir())
 	o.Adapt = cmp.Or(o.Adapt, AdaptOff)
 	o.Resize = cmp.Or(o.Resize, ResizeWeight)
+	o.StopWhenLate = cmp.Or(o.StopWhenLate, StopOff)
 	o.Observer = cmp.Or[NodeObserver](o.Observer, unobservedNode{})
 	o.Patience = cmp.Or(max(o.Patience, 0), defaultPatience)
 	o.Grace = cmp.Or(max(o.Grace, 0), defaultGrace)
@@ -166,6 +171,7 @@ func (o *Options) validate() error {
 	err := errors.Join(
 		schemas.OneOf("adapt", o.Adapt, adaptValues...),
 		schemas.OneOf("resize", o.Resize, resizeValues...),
+		schemas.OneOf("stop_when_late", o.StopWhenLate, stopValues...),
 	)
 	switch {
 	case err != nil:

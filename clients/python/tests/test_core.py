@@ -103,14 +103,19 @@ class JobTest(unittest.TestCase):
 
     def test_follows_the_control_file(self):
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
-            json.dump({"batch_size": 128, "cpus": 4, "from_epoch": 5, "other": 1}, file)
+            json.dump({"batch_size": 128, "cpus": 4, "from_epoch": 5,
+                       "next_epoch_probability": 0.25, "deadline_at": "2026-11-23T09:30:00Z", "stop": True, "other": 1}, file)
             file.flush()
             with environment(COURIER_CONTROL=file.name):
                 job = courier_client.Job("mlp", batch_size=8, epochs=9, cpus=2)
-                self.assertEqual(job.follow_advice(), courier_client.Advice(128, 5, 4))
+                self.assertEqual(job.follow_advice(), courier_client.Advice(128, 5, True, 4))
+                self.assertEqual(job.next_epoch_probability(), 0.25)
+                self.assertEqual(job.deadline().hour, 9)
+                self.assertEqual(list(job.epochs()), [])
         with environment(COURIER_CONTROL="/nowhere"):
             job = courier_client.Job("mlp", batch_size=8, cpus=2)
-            self.assertEqual(job.follow_advice(), courier_client.Advice(8, 1, 2))
+            self.assertEqual(job.follow_advice(), courier_client.Advice(8, 1, False, 2))
+            self.assertIsNone(job.next_epoch_probability())
 
     def test_predicts_the_time_left_as_an_interval(self):
         with environment():

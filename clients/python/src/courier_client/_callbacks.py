@@ -36,6 +36,9 @@ class EpochCallback:
         assert self.job is not None
         self.job.epoch(number, seconds=seconds, **pick(metrics))
 
+    def _should_stop(self) -> bool:
+        return self.job is not None and self.job.should_stop()
+
     def _close(self, error: Optional[BaseException] = None) -> None:
         if self.job is not None:
             self.job.close(error)

@@ -9,6 +9,7 @@ import secrets
 import statistics
 import time
 from dataclasses import dataclass
+from datetime import datetime
 from types import TracebackType
 from typing import Any, Dict, Iterator, List, Optional, Type
 
@@ -22,6 +23,7 @@ class Advice:
 
     batch_size: int  # samples per iteration
     from_epoch: int  # first epoch with the batch size and the CPUs, from 1
+    stop: bool  # the next epoch would probably end too late: save a checkpoint and end
     cpus: int  # threads or workers (courier run --resize control)
 
 
@@ -146,12 +148,17 @@ class Job:
         self._transport.epoch(fields)
 
     def epochs(self, total: Optional[int] = None) -> Iterator["EpochHandle"]:
-        """Yields the epochs that are left, and reports each one when the next begins."""
+        """Yields the epochs that are left, and reports each one when the next begins.
+
+        It ends early if Courier asks the training to stop.
+        """
         total = total or self.total_epochs
         if total <= 0:
             raise ValueError("epochs: give the number of epochs to Job or to epochs()")
         self.total_epochs = total
         for number in range(self._done + 1, total + 1):
+            if self.should_stop():
+                return
             handle = EpochHandle(number)
             begin = time.monotonic()
             yield handle
@@ -165,8 +172,23 @@ class Job:
         return Advice(
             batch_size=batch_size,
             from_epoch=int(control.get("from_epoch") or self._count + 1),
+            stop=bool(control.get("stop")),
             cpus=int(control.get("cpus") or self.cpus),
         )
+
+    def should_stop(self) -> bool:
+        """Whether the next epoch would probably end too late (courier run --stop-when-late)."""
+        return bool(self._control().get("stop"))
+
+    def next_epoch_probability(self) -> Optional[float]:
+        """The probability that one more epoch ends in time; None if it is unknown."""
+        p = self._control().get("next_epoch_probability")
+        return float(p) if p is not None else None
+
+    def deadline(self) -> Optional[datetime]:
+        """The deadline of the SLO, or the end of Slurm's time limit if that is earlier."""
+        at = self._control().get("deadline_at")
+        return datetime.fromisoformat(at.replace("Z", "+00:00")) if at else None
 
     def eta(self) -> Optional[Interval]:
         """The time until the end of the last epoch; None before the second epoch.

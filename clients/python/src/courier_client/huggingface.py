@@ -43,6 +43,8 @@ class CourierCallback(EpochCallback, TrainerCallback):
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self._ended = round(state.epoch), self._seconds()
+        if self._should_stop():
+            control.should_training_stop = True
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self._report_ended()

@@ -20,6 +20,8 @@ class CourierCallback(EpochCallback, keras.callbacks.Callback):  # type: ignore[
 
     def on_epoch_end(self, epoch: int, logs: Optional[Dict[str, Any]] = None) -> None:
         self._report(epoch + 1, self._seconds(), logs or {})
+        if self._should_stop():
+            self.model.stop_training = True
 
     def on_train_end(self, logs: Optional[Dict[str, Any]] = None) -> None:
         self._close()

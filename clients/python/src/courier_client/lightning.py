@@ -31,6 +31,8 @@ class CourierCallback(EpochCallback, lightning.Callback):
         if eta:
             for name, value in (("eta_low_s", eta.low), ("eta_high_s", eta.high)):
                 pl_module.log(name, round(value, 1), prog_bar=True, logger=False)
+        if self._should_stop():
+            trainer.should_stop = True
 
     def on_fit_end(self, trainer: Any, pl_module: Any) -> None:
         self._close()
