@@ -158,7 +158,7 @@ func TestTime_KeepsItsOwnSpread(t *testing.T) {
 		runs    int
 		covered float64
 	}{{1, .84}, {3, .92}, {5, .93}} {
-		held, n := 0.0, 200.0
+		held, n := 0.0, 60.0
 		for seed := range uint64(n) {
 			random := rand.New(rand.NewPCG(seed, 11))
 			runs := slices.Clone(others)
