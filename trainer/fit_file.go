@@ -41,7 +41,7 @@ func manifestOf(
 	if held.Runs > 0 {
 		m.HeldOutError = &held.Error
 	}
-	m.Examples.First, m.Examples.Last = times(examples)
+	m.Examples.Last = lastOf(examples)
 	return m
 }
 

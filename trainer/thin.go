@@ -1,20 +1,20 @@
 package trainer
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
 	"time"
 )
 
-// times returns the times of the first and the last example.
-func times(examples []Example) (first, last time.Time) {
-	if len(examples) == 0 {
-		return first, last
+// lastOf returns the time of the last example.
+func lastOf(examples []Example) (last time.Time) {
+	for i := range examples {
+		if at := examples[i].At; at.After(last) {
+			last = at
+		}
 	}
-	byTime := func(a, b Example) int { return cmp.Compare(a.At.UnixNano(), b.At.UnixNano()) }
-	return slices.MinFunc(examples, byTime).At, slices.MaxFunc(examples, byTime).At
+	return last
 }
 
 // thin returns at most maxExamples examples, or one per configuration and level of foreign load if that is

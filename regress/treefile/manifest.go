@@ -45,7 +45,6 @@ type Manifest struct {
 type Examples struct {
 	Count          int       `json:"count"`
 	Configurations int       `json:"configurations"` // distinct ones
-	First          time.Time `json:"first_at,omitzero"`
 	Last           time.Time `json:"last_at,omitzero"`
 }
 
