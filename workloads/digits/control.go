@@ -38,6 +38,9 @@ func (t *trainer) applyControl(path string, epoch int) {
 	if within("", c.CPUs, 1, mostCPUs) == nil {
 		t.options.cpus = c.CPUs
 	}
+	if t.options.cpus != previous.cpus {
+		t.barrier = newBarrier(t.options.cpus)
+	}
 	if t.options != previous {
 		t.addWorkers()
 	}

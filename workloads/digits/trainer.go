@@ -11,14 +11,15 @@ import (
 
 // trainer fits a perceptron by stochastic gradient descent with momentum.
 //
-// In an epoch the workers run in lockstep, and wait for each other twice per batch:
+// In an epoch the workers run in lockstep, with two barriers per batch:
 //
-//	worker 0   gradient of its share ┐      ┌ step of its parameters ┐
-//	worker 1   gradient of its share ┼ wait ┼ step of its parameters ┼ wait → next batch
-//	   …       gradient of its share ┘      └ step of its parameters ┘
+//	worker 0   gradient of its share ┐         ┌ step of its parameters ┐
+//	worker 1   gradient of its share ┼ barrier ┼ step of its parameters ┼ barrier → next batch
+//	   …       gradient of its share ┘         └ step of its parameters ┘
 //
-// Meanwhile no worker writes data that another reads. First each worker reads the parameters and
-// writes its own gradient; then each reads all gradients and writes its own part of the parameters.
+// Between two barriers no worker writes data that another reads. First each worker reads the
+// parameters and writes its own gradient; then each reads all gradients and writes its own part of
+// the parameters.
 type trainer struct {
 	options           options
 	training, heldOut imageSet
@@ -29,6 +30,8 @@ type trainer struct {
 	order    []uint32 // order of the images in this epoch: copy · images + image
 	shuffler *rand.Rand
 	workers  []*worker
+	barrier  *barrier
+	stopped  bool // written by worker 0 before the first barrier, read after it
 }
 
 // result is the result of one epoch.
@@ -49,6 +52,7 @@ func newTrainer(o options, training, heldOut imageSet) *trainer {
 		velocity: make([]float64, parameterCount),
 		order:    make([]uint32, training.len()*(o.augment+1)),
 		shuffler: rand.New(rand.NewPCG(o.seed, 0)),
+		barrier:  newBarrier(o.cpus),
 	}
 	hidden.initialise(t.params, t.shuffler)
 	output.initialise(t.params[hidden.parameters():], t.shuffler)
@@ -77,18 +81,16 @@ func (t *trainer) epoch(ctx context.Context, number int) (result, error) {
 	t.shuffler.Shuffle(len(t.order), func(i, j int) {
 		t.order[i], t.order[j] = t.order[j], t.order[i]
 	})
+	t.stopped = false
+	t.barrier.adjust()
+	var all sync.WaitGroup
 	for _, w := range t.workers {
-		w.loss, w.correct = 0, 0
+		all.Go(func() { w.epoch(ctx, number) })
 	}
-	for first := 0; first < len(t.order); first += t.options.batchSize {
-		if err := ctx.Err(); err != nil {
-			return result{}, err
-		}
-		batch := t.order[first:min(first+t.options.batchSize, len(t.order))]
-		t.together(func(w *worker) { w.accumulate(batch, number) })
-		t.together((*worker).step)
+	all.Wait()
+	if t.stopped {
+		return result{}, ctx.Err()
 	}
-	t.together((*worker).validate)
 	r := result{epoch: number, images: len(t.order), heldOut: t.heldOut.len()}
 	correct := 0
 	for _, w := range t.workers {
@@ -103,14 +105,4 @@ func (t *trainer) epoch(ctx context.Context, number int) (result, error) {
 			number, t.options.learningRate)
 	}
 	return r, nil
-}
-
-// together runs a part of the work of each worker at the same time, and waits for all of them.
-func (t *trainer) together(part func(*worker)) {
-	var others sync.WaitGroup
-	for _, w := range t.workers[1:] {
-		others.Go(func() { part(w) })
-	}
-	part(t.workers[0])
-	others.Wait()
 }

@@ -3,6 +3,7 @@ package digits
 import (
 	"math"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -83,5 +84,30 @@ func TestTrainer_ReportsAnInfiniteLoss(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(),
 		"epoch 3: the loss is not finite: use a smaller --learning-rate than 0.001") {
 		t.Errorf("epoch() = %+v, %v, want an error that names --learning-rate", r, err)
+	}
+}
+
+func TestBarrier_HoldsAllParties(t *testing.T) {
+	for _, parties := range []int{1, 2, 5} {
+		b := newBarrier(parties)
+		const turns = 300
+		reached := make([]int, parties)
+		var all sync.WaitGroup
+		for i := range parties {
+			all.Go(func() {
+				for turn := range turns {
+					reached[i] = turn
+					b.wait()
+					for other, at := range reached {
+						if at != turn {
+							t.Errorf("barrier of %d: worker %d is in turn %d when worker %d leaves turn %d, want equal",
+								parties, other, at, i, turn)
+						}
+					}
+					b.wait()
+				}
+			})
+		}
+		all.Wait()
 	}
 }

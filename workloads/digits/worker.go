@@ -1,6 +1,9 @@
 package digits
 
-import "math/rand/v2"
+import (
+	"context"
+	"math/rand/v2"
+)
 
 // validationImages is the number of held-out images per forward pass. It does not depend on the
 // batch size, so that validation always takes the same time.
@@ -30,6 +33,26 @@ func newWorker(t *trainer, index int) *worker {
 		labels:   make([]uint8, largest),
 		source:   source, random: rand.New(source),
 	}
+}
+
+// epoch processes this worker's share of every batch, and then of the validation.
+func (w *worker) epoch(ctx context.Context, number int) {
+	t := w.trainer
+	w.loss, w.correct = 0, 0
+	for first := 0; first < len(t.order); first += t.options.batchSize {
+		if w.index == 0 && ctx.Err() != nil {
+			t.stopped = true
+		}
+		batch := t.order[first:min(first+t.options.batchSize, len(t.order))]
+		w.accumulate(batch, number)
+		t.barrier.wait()
+		if t.stopped {
+			return
+		}
+		w.step()
+		t.barrier.wait()
+	}
+	w.validate()
 }
 
 // accumulate adds the contribution of this worker's share to the gradient of the mean loss of the
