@@ -12,7 +12,8 @@ export async function ask(path, body, method = body ? 'POST' : 'GET') {
 
 // follow calls on.news after each live event of these kinds, or only after those of one job if it is
 // given. It calls on.open and on.lost for the connection. The browser reconnects, except after a
-// response that is not an event stream. A page in the background is not connected, because browsers open only six connections to a server.
+// response that is not an event stream. A page in the background is not connected, because browsers
+// open only six connections to a server.
 export function follow(kinds, job, on) {
   let source;
   const connect = () => {
