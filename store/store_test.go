@@ -88,16 +88,11 @@ func awaitSequences(t testing.TB, d *store.Database, want map[string]uint64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	position := func(stream string) (uint64, error) {
-		ctx, cancel := context.WithTimeout(ctx, 30*time.Second) // a server that starts may give no answer
-		defer cancel()
-		return d.Position(ctx, stream)
-	}
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for name, sequence := range want {
 		for {
-			have, err := position(name)
+			have, err := d.Position(ctx, name)
 			if err == nil && have >= sequence {
 				break
 			}

@@ -74,7 +74,7 @@ func Address(t testing.TB) string {
 	return u.String()
 }
 
-// OverHTTP returns the HTTP URL of a database of Address, for clients as curl. If the server has no
+// OverHTTP returns the HTTP URL of a database of Address, for clients such as curl. If the server has no
 // known HTTP address, the test is skipped.
 func OverHTTP(t testing.TB, address string) string {
 	t.Helper()
