@@ -15,7 +15,9 @@ const rareRuns = 8
 type archive struct {
 	limits         *Limits
 	configurations map[configuration]*archived
-	used           *list.List // of *archived, the least recently run first
+	sizes          []*list.List // of *archived by their number of runs, the longest at that size first
+	largest        int          // index of the last list that may be non-empty
+	used           *list.List   // of *archived, the least recently run first
 	runs, epochs   int
 }
 
@@ -34,6 +36,7 @@ func (s *archive) add(r *run, of configuration) (dropped []*run) {
 	s.used.MoveToBack(c.used)
 	r.archived, r.inArchive = c, c.runs.PushBack(r)
 	s.runs, s.epochs = s.runs+1, s.epochs+len(r.epochs)
+	s.resize(c, c.runs.Len()-1)
 	for c.runs.Len() > s.limits.SettingRuns {
 		dropped = append(dropped, s.dropOldest(c))
 	}
@@ -46,9 +49,11 @@ func (s *archive) add(r *run, of configuration) (dropped []*run) {
 // remove removes a run from the archive.
 func (s *archive) remove(r *run) {
 	c := r.archived
+	before := c.runs.Len()
 	c.runs.Remove(r.inArchive)
 	r.archived, r.inArchive = nil, nil
 	s.runs, s.epochs = s.runs-1, s.epochs-len(r.epochs)
+	s.resize(c, before)
 	if c.runs.Len() == 0 {
 		delete(s.configurations, c.of)
 		s.used.Remove(c.used)
@@ -62,17 +67,32 @@ func (s *archive) dropOldest(c *archived) *run {
 }
 
 // mostExpendable returns the configuration that loses a run: the one with the most runs, and among
-// equals the least recently run one. If all are rare, it is the least recently run one of all.
+// equals the one that reached this number first. If all are rare, it is the least recently run one.
 func (s *archive) mostExpendable() *archived {
-	first := s.used.Front().Value.(*archived)
-	most := first
-	for at := s.used.Front(); at != nil; at = at.Next() {
-		if c := at.Value.(*archived); c.runs.Len() > most.runs.Len() {
-			most = c
-		}
+	for s.sizes[s.largest] == nil || s.sizes[s.largest].Len() == 0 {
+		s.largest--
 	}
-	if most.runs.Len() <= rareRuns {
-		return first
+	if s.largest <= rareRuns {
+		return s.used.Front().Value.(*archived)
 	}
-	return most
+	return s.sizes[s.largest].Front().Value.(*archived)
+}
+
+// resize moves a configuration to the list of its number of runs.
+func (s *archive) resize(c *archived, before int) {
+	if before > 0 {
+		s.sizes[before].Remove(c.at)
+	}
+	n := c.runs.Len()
+	if n == 0 {
+		return
+	}
+	for len(s.sizes) <= n {
+		s.sizes = append(s.sizes, nil)
+	}
+	if s.sizes[n] == nil {
+		s.sizes[n] = list.New()
+	}
+	c.at = s.sizes[n].PushBack(c)
+	s.largest = max(s.largest, n)
 }

@@ -291,5 +291,6 @@ type configuration struct {
 type archived struct {
 	of   configuration
 	runs *list.List    // of *run, in the order of their ends
+	at   *list.Element // in archive.sizes
 	used *list.Element // in archive.used
 }
