@@ -89,7 +89,7 @@ var importGraph = map[string][]string{
 	"workloads/digits":  {},
 	"services/certs":    {"bus", "schemas"},
 	"services":          {"schemas"},
-	"services/doctor":   {"bus", "schemas"},
+	"services/doctor":   {"bus", "schemas", "spool"},
 	"services/top":      {"bus", "report", "report/columns", "schemas"},
 	"services/local": {
 		"advisor", "bus", "bus/server", "collector", "gateway", "schemas", "services", "store",

@@ -34,7 +34,7 @@ type Outbox struct {
 	log       *slog.Logger
 	published atomic.Int64
 	lost      atomic.Int64  // events that neither NATS nor the disk accepted
-	isOfNode  bool          // samples of another cluster are dropped; events of a job wait for it
+	isOfNode  bool          // its events are samples, which are dropped if NATS is of a different cluster
 	hasLeft   bool          // the cluster of its events was replaced; logged once
 	changed   chan struct{} // signals a change of queue or closed; capacity 1
 	stopped   chan struct{} // closed when Run returns

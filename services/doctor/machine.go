@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"courier/schemas"
+	"courier/spool"
 )
 
 // lowDisk is the free space below which events may soon not be kept.
@@ -13,7 +14,7 @@ const lowDisk = 1 << 30
 
 // spoolCheck checks the directory for events that could not be published.
 func spoolCheck(dir string, freeBytes func(string) (uint64, error)) Check {
-	waiting, _ := filepath.Glob(filepath.Join(dir, "*", "*.jsonl")) // The pattern is valid.
+	waiting, _ := spool.RunFiles(dir) // an invalid pattern matches nothing
 	c := Check{"disk", OK, "no event waits in " + dir, ""}
 	if len(waiting) > 0 {
 		c.Result = Warn
