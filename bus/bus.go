@@ -126,7 +126,7 @@ func (b *Bus) dial(ctx context.Context, o *Options, opts []nats.Option) error {
 }
 
 // open connects once, to the servers of the context if there is one. A context that cannot be read is an
-// ErrIdentity. It is read before the options are applied, so an option finds out whether it was.
+// ErrIdentity. An option is applied only after the context was read, which shows whether reading failed.
 func (b *Bus) open(o *Options, opts []nats.Option) (*nats.Conn, error) {
 	if o.Context == "" {
 		return nats.Connect(o.URL, opts...)

@@ -137,7 +137,7 @@ func (c *Collector) connect(ctx context.Context, connected chan<- *bus.Bus) {
 
 // sample publishes a sample at each tick. It covers at least half an interval.
 func (c *Collector) sample(ctx context.Context) error {
-	// That is above every number of this boot, because samples cannot be taken faster.
+	// No earlier sample of this boot has a higher number, because samples cannot be taken faster.
 	c.number = uint64(sinceBoot() / minInterval)
 	previous := c.read()
 	// Nodes that start together take their samples at different times, so that they do not all publish at once.
@@ -183,8 +183,8 @@ func (c *Collector) read() nodeReading {
 	return r
 }
 
-// enqueue completes a sample, and publishes it when its message is full. The sample contains the best known speed of
-// the node, so that readers need only the last sample.
+// enqueue completes a sample, and publishes it when its message is full. The sample contains the best
+// known speed of the node, so that readers need only the last sample.
 func (c *Collector) enqueue(s *schemas.Sample) {
 	c.number++
 	s.CPUModel, s.SpeedOperationsPerSecond = c.cpuModel, c.bestSpeed.Load()

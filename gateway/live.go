@@ -73,7 +73,7 @@ func newHub(m *metrics, feeds int) *hub {
 	}
 }
 
-// start reports that all later events of another feed are sent to the clients.
+// start is called once for each feed, when its later events are sent to the clients.
 func (h *hub) start() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -143,7 +143,7 @@ func (m *move) gain(after float64) *float64 {
 // if it costs several times as much, and no other job needs it for its SLO. Otherwise it is undone only if
 // the job would miss its own SLO because of it, and its deadline has not passed.
 func (m *move) tooSlow(after float64, epochsLeft int, now time.Time) string {
-	isFree := m.Purpose == schemas.MoveSaved || m.isOwn // no SLO of another job depends on it
+	isFree := m.Purpose == schemas.MoveSaved || m.isOwn // other jobs do not need it for their SLOs
 	if m.deadline.IsZero() && !isFree || epochsLeft <= 1 || m.PredictedEpochSeconds == nil ||
 		m.UnmovedEpochSeconds == nil {
 		return ""

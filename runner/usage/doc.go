@@ -10,8 +10,8 @@
 // # Where the figures come from
 //
 // Each figure comes from the cgroup that was created for the command, if that counts it, otherwise from
-// the process tree. A command that moves itself to
-// another cgroup (systemd-run --scope) is measured by its process tree.
+// the process tree. A command that moves itself to another cgroup (systemd-run --scope) is measured by
+// its process tree.
 //
 // NewCgroup creates a cgroup below the one of this process, if that is permitted and does not
 // change how the job runs: no controller for processors or disks is enabled. The cgroup is removed at

@@ -19,7 +19,7 @@ import (
 type importCommand struct {
 	natsFlags
 	outputFlags
-	Paths  []string `arg:"" optional:"" help:"Files."`
+	Paths  []string `arg:"" optional:"" help:"Files to import."`
 	Sacct  string   `help:"Read the jobs of Slurm's accounting since this time, such as now-90days." placeholder:"TIME"`
 	DryRun bool     `help:"Only report what would be imported."`
 	Train  bool     `help:"Fit the regressors on the runs at once." default:"true" negatable:""`
