@@ -77,13 +77,6 @@ func (a *Advisor) queuedFor(nodes []string) int {
 	return a.cluster.QueuedFor(nodes, a.now())
 }
 
-// seenTicket is the revision of a ticket, and when this advisor first read it. Other advisors' clocks may
-// be wrong.
-type seenTicket struct {
-	revision uint64
-	at       time.Time // by the monotonic clock
-}
-
 // lockAdmission waits until no other admission of this advisor is in progress.
 func (a *Advisor) lockAdmission(ctx context.Context) error {
 	select {

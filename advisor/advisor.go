@@ -76,6 +76,21 @@ type Advisor struct {
 	listeningSince time.Time // every event and heartbeat sent since then has been received
 }
 
+// snapshotRecord describes the newest snapshot. Run uses it at the start and at the end, and
+// keepSnapshots in between.
+type snapshotRecord struct {
+	sequence uint64    // its last event
+	at       time.Time // when this advisor wrote or loaded it
+	stream   time.Time // creation time of the stream that the state comes from
+}
+
+// seenTicket is the revision of a ticket, and when this advisor first read it. Other advisors' clocks may
+// be wrong.
+type seenTicket struct {
+	revision uint64
+	at       time.Time // by the monotonic clock
+}
+
 // New returns an advisor that does not run yet.
 func New(b *bus.Bus, o Options, log *slog.Logger, reg prometheus.Registerer) *Advisor {
 	return newAdvisor(b, o, log, reg)
@@ -117,23 +132,6 @@ func (a *Advisor) Ready() error {
 // Answering returns a channel that is closed when the advisor answers requests.
 func (a *Advisor) Answering() <-chan struct{} { return a.answering }
 
-// waitFor waits until this advisor has applied JOB up to the sequence, or ctx ends.
-func (a *Advisor) waitFor(ctx context.Context, sequence uint64) {
-	for {
-		a.mu.RLock()
-		applied, moved := a.applied, a.advanced
-		a.mu.RUnlock()
-		if applied >= sequence {
-			return
-		}
-		select {
-		case <-moved:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
 // Options.MoveCPUs.
 const (
 	MovesOff    = "off"     // the CPUs of elastic jobs do not change
@@ -147,7 +145,3 @@ func (a *Advisor) publish(ctx context.Context, e schemas.Event) {
 		a.log.Warn("event not published", "subject", e.Subject(), "error", err)
 	}
 }
-
-// readTimeout bounds how long a request waits until this advisor has applied recent events, or
-// until the event log answers.
-const readTimeout = 2 * time.Second

@@ -18,13 +18,10 @@ func (a *Advisor) listenAlive(ctx context.Context) error {
 // that a person sent for another person's job.
 func (a *Advisor) onAlive(person string, e schemas.Event) {
 	alive := e.(*schemas.Alive)
-	if owner, known, _ := a.owner(alive.JobID); !known || person != "" && person != owner {
-		return
-	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	j := a.cluster.Job(alive.JobID)
-	if j == nil || alive.Run != j.Run || j.IsSettled() {
+	if j == nil || alive.Run != j.Run || j.IsSettled() || person != "" && person != j.Owner() {
 		return
 	}
 	j.HeardAt(alive.At, a.now())
@@ -48,14 +45,6 @@ func (a *Advisor) foundEvents(now time.Time) (found []*schemas.Ended) {
 	}
 	clear(a.heard)
 	return found
-}
-
-// runEvent returns an event of the advisor about the end of a run.
-func runEvent(j *cluster.Job, outcome, id, reason string, now time.Time) *schemas.Ended {
-	return &schemas.Ended{
-		JobStamp: schemas.JobStamp{Stamp: schemas.Stamp{EventID: id, At: now}, JobID: j.ID, Run: j.Run},
-		Setting:  j.Setting, Outcome: outcome, EpochsDone: j.EpochsDone, Reason: reason,
-	}
 }
 
 // watchSilence records silent jobs as lost, and lost jobs that send heartbeats as found. It re-predicts

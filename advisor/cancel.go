@@ -3,9 +3,7 @@ package advisor
 import (
 	"context"
 	"fmt"
-	"time"
 
-	"courier/advisor/cluster"
 	"courier/schemas"
 )
 
@@ -31,9 +29,4 @@ func (a *Advisor) cancelJob(ctx context.Context, q *schemas.JobCancelRequest) (a
 		a.waitFor(ctx, sequence)
 	}
 	return a.status(ctx, &schemas.JobStatusRequest{JobID: q.JobID})
-}
-
-func cancelledEvent(j *cluster.Job, reason string, now time.Time) *schemas.Ended {
-	id := schemas.EndedID(j.ID, j.Run, schemas.EventCancelled)
-	return runEvent(j, schemas.EventCancelled, id, reason, now)
 }

@@ -47,22 +47,6 @@ func (a *Advisor) job(ctx context.Context, id string) (*cluster.Job, error) {
 	return j, err
 }
 
-// waitUntilKnown waits for an unknown job until this advisor has applied all events, because
-// another advisor may have just recorded the job.
-func (a *Advisor) waitUntilKnown(ctx context.Context, id string) {
-	a.mu.RLock()
-	known := a.cluster.Job(id) != nil
-	a.mu.RUnlock()
-	if known {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
-	if last, err := a.bus.LastSequence(ctx, schemas.StreamJob); err == nil {
-		a.waitFor(ctx, last)
-	}
-}
-
 // recorded rebuilds a job from the last event of each kind in the event log; nil if the log has
 // none.
 func (a *Advisor) recorded(ctx context.Context, id string) (*cluster.Job, error) {

@@ -199,13 +199,3 @@ func (o *outbox) failed(ctx context.Context, e schemas.Event, err error) {
 		o.log.Warn("event not published", "subject", e.Subject(), "error", err)
 	}
 }
-
-// pause waits for d or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
-}

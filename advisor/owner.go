@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"courier/advisor/cluster"
 	"courier/schemas"
 )
 
@@ -144,33 +143,24 @@ func (a *Advisor) checkCores(nodes []string, cpus int) error {
 // in memory nor in the event log. The log is read if memory has dropped the job or its request.
 func (a *Advisor) ownerOf(ctx context.Context, id string) (user string, known bool, err error) {
 	a.waitUntilKnown(ctx, id)
-	user, known, certain := a.owner(id)
-	if certain {
+	a.mu.RLock()
+	j := a.cluster.Job(id)
+	if known = j != nil; known {
+		user = j.Owner()
+	}
+	// The user of a request takes precedence over the user who started the job.
+	hasRequest := known && (j.Request != nil || j.IsPending())
+	a.mu.RUnlock()
+	if hasRequest {
 		return user, true, nil
 	}
 	if j, err := a.recorded(ctx, id); err != nil || j != nil {
-		return ownerIn(j), j != nil, err
+		if j != nil {
+			user = j.Owner()
+		}
+		return user, j != nil, err
 	}
 	return user, known, nil
-}
-
-// owner returns the owner of a job in memory. certain is false if the request of the job may have
-// been dropped: its user takes precedence over the user who started the job.
-func (a *Advisor) owner(id string) (user string, known, certain bool) {
-	a.mu.RLock()
-	defer a.mu.RUnlock()
-	j := a.cluster.Job(id)
-	return ownerIn(j), j != nil, j != nil && (j.Request != nil || j.IsPending())
-}
-
-func ownerIn(j *cluster.Job) string {
-	switch {
-	case j == nil:
-		return ""
-	case j.Request != nil:
-		return j.Request.User
-	}
-	return j.User
 }
 
 // forbid counts and logs an action that a person may not take, and returns the error.

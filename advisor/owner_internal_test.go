@@ -42,8 +42,8 @@ func TestOwnerInLog(t *testing.T) {
 		job, user string
 		known     bool
 	}{{"old", "ada", true}, {"new", "", false}} {
-		if j, err := a.recorded(ctx, c.job); err != nil || ownerIn(j) != c.user || (j != nil) != c.known {
-			t.Errorf("owner of %s in the log = %q, %v, want %q", c.job, ownerIn(j), err, c.user)
+		if user, known, err := a.ownerOf(ctx, c.job); err != nil || user != c.user || known != c.known {
+			t.Errorf("owner of %s = %q, %v, %v, want %q, %v", c.job, user, known, err, c.user, c.known)
 		}
 	}
 	if _, err := a.personEvent(ctx, "bob", begin("old", "")); schemas.AsError(err).Code != schemas.CodeForbidden {

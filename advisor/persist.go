@@ -24,14 +24,6 @@ const (
 	restoreRetry = 250 * time.Millisecond // while NATS is unavailable
 )
 
-// snapshotRecord describes the newest snapshot. Run uses it at the start and at the end, and
-// keepSnapshots in between.
-type snapshotRecord struct {
-	sequence uint64    // its last event
-	at       time.Time // when this advisor wrote or loaded it
-	stream   time.Time // creation time of the stream that the state comes from
-}
-
 // restore loads the newest usable snapshot. Without one the whole event log is replayed. It waits
 // while NATS is unavailable, and returns an error only if ctx ends.
 func (a *Advisor) restore(ctx context.Context) error {

@@ -56,17 +56,3 @@ func (a *Advisor) runParts(ctx context.Context) error {
 	}
 	return group.Wait()
 }
-
-// every does something regularly until ctx ends.
-func every(ctx context.Context, interval time.Duration, do func()) error {
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-			do()
-		}
-	}
-}

@@ -3,10 +3,7 @@ package advisor
 import (
 	"bytes"
 	"context"
-	"fmt"
-	"strings"
 
-	"courier/advisor/decide"
 	"courier/schemas"
 )
 
@@ -20,50 +17,6 @@ func (a *Advisor) predict(_ context.Context, q *schemas.JobRequest) (any, error)
 		return a.answerUnderPolicy(request), nil
 	}
 	return a.answer(request), nil
-}
-
-// answer decides a request with the current state and regressors.
-func (a *Advisor) answer(q schemas.JobRequest) *schemas.Advice {
-	now := a.now()
-	a.mu.RLock()
-	question, known := decide.Ask(a.cluster, q, now), a.applied
-	a.mu.RUnlock()
-	advice := decide.Decide(question, *a.regressors.Load(), now)
-	advice.CauseSequence = known
-	a.metrics.advice.WithLabelValues(string(advice.Decision)).Inc()
-	return advice
-}
-
-// checkNodes returns an error that names a node of a request which is not in the cluster. A cluster
-// without collectors knows no nodes and accepts all.
-func (a *Advisor) checkNodes(q *schemas.JobRequest) error {
-	if q.NewNodes {
-		return nil
-	}
-	a.mu.RLock()
-	defer a.mu.RUnlock()
-	for _, name := range q.Nodes {
-		if a.cluster.Node(name) != nil {
-			continue
-		}
-		known := a.cluster.KnownNodes()
-		if len(known) == 0 {
-			return nil
-		}
-		return schemas.Invalid("nodes", "no collector and no job has reported node %q; %s",
-			name, listNodes(known))
-	}
-	return nil
-}
-
-// listNodes lists the first few nodes of the cluster.
-func listNodes(names []string) string {
-	const some = 5
-	text := "known nodes: " + strings.Join(names[:min(len(names), some)], ", ")
-	if len(names) > some {
-		text += fmt.Sprintf(" and %d others", len(names)-some)
-	}
-	return text
 }
 
 // submit records the request with its advice, and then returns the advice. If the same request is

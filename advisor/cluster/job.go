@@ -185,6 +185,14 @@ func (j *Job) trainedAt() time.Time {
 	return j.LastEpochAt
 }
 
+// Owner returns the user who submitted the job, or who started it without a submission; "" for none.
+func (j *Job) Owner() string {
+	if j.Request != nil {
+		return j.Request.User
+	}
+	return j.User
+}
+
 // IsPending reports whether the job is queued, submitted or running. Another one may never change again,
 // but a lost job may come back, a refused job may be started nevertheless, and any job may run again.
 func (j *Job) IsPending() bool {
