@@ -14,14 +14,27 @@ func (a *Advisor) listenAlive(ctx context.Context) error {
 	return a.bus.ListenPersons(ctx, []string{alive, schemas.PersonSubject("*", alive)}, a.onAlive)
 }
 
-// onAlive records a heartbeat, also of a lost run, which watchSilence then revives. It ignores a heartbeat
-// that a person sent for another person's job.
+// onAlive records a heartbeat. If it was the last one of a cancelled job, the freed CPUs are planned. It
+// ignores a heartbeat that a person sent for another person's job.
 func (a *Advisor) onAlive(person string, e schemas.Event) {
 	alive := e.(*schemas.Alive)
 	a.mu.Lock()
-	defer a.mu.Unlock()
 	j := a.cluster.Job(alive.JobID)
-	if j == nil || alive.Run != j.Run || j.IsSettled() || person != "" && person != j.Owner() {
+	if j == nil || person != "" && person != j.Owner() {
+		a.mu.Unlock()
+		return
+	}
+	pools := a.poolsOf(a.cluster.HeardAtEnd(j, alive, a.now()))
+	a.heardOf(j, alive)
+	cause := a.applied
+	a.mu.Unlock()
+	a.moveCPUs(pools, cause, "/freed")
+}
+
+// heardOf records a heartbeat of a job, also of a lost run, which watchSilence then revives. The caller
+// holds the lock.
+func (a *Advisor) heardOf(j *cluster.Job, alive *schemas.Alive) {
+	if alive.Run != j.Run || alive.Ended || j.IsSettled() {
 		return
 	}
 	j.HeardAt(alive.At, a.now())
@@ -31,7 +44,7 @@ func (a *Advisor) onAlive(person string, e schemas.Event) {
 	}
 	j.LastSeen = a.now()
 	j.Within = cluster.EpochProgress{EpochProgress: alive.EpochProgress, Run: alive.Run, At: j.LastSeen}
-	j.HasHeartbeat = j.HasHeartbeat || j.State == schemas.StateQueued
+	j.HasHeartbeat = j.HasHeartbeat || j.Run == 0
 }
 
 // foundEvents returns the events that revive the lost runs that have sent a heartbeat since the last
@@ -104,6 +117,7 @@ func (a *Advisor) resetSilence(now time.Time) {
 	for _, j := range a.cluster.Queue() {
 		j.LastSeen = now
 	}
+	a.cluster.ResetHolds()
 }
 
 // record publishes an event of the advisor and waits until it is applied, so that the next request

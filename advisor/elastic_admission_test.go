@@ -88,7 +88,8 @@ func (s *elasticServer) run(q schemas.JobRequest, cpus uint32) {
 }
 
 // Under both policies, a running elastic job lends a CPU to a new one that would not fit otherwise.
-// It is advised before the new job starts, and gets the CPU back after the end of that job.
+// It is advised before the new job starts, and gets the CPU back after the end of that job: if the job is
+// cancelled, after the last heartbeat of its runner.
 func TestAdmission_LendsCPUsAndReturnsThem(t *testing.T) {
 	for _, policy := range []string{schemas.AdmissionProtect, schemas.AdmissionQueue} {
 		t.Run(policy, func(t *testing.T) {
@@ -116,7 +117,19 @@ func TestAdmission_LendsCPUsAndReturnsThem(t *testing.T) {
 			publish(t, b.Bus, e)
 			ended := advisortest.FinishedEvent("urgent", 1)
 			ended.At, ended.CPUs, ended.Epochs = time.Now(), 1, 1000
-			publish(t, b.Bus, ended)
+			if policy == schemas.AdmissionProtect {
+				publish(t, b.Bus, ended)
+			} else {
+				cancelled := schemas.JobStatus{}
+				if err := b.Request(within(t), schemas.SubjectJobCancel,
+					&schemas.JobCancelRequest{JobID: "urgent"}, &cancelled); err != nil {
+					t.Fatal(err)
+				}
+				last := &schemas.Alive{JobStamp: ended.JobStamp, Ended: true}
+				if err := b.Notify(within(t), last); err != nil {
+					t.Fatal(err)
+				}
+			}
 			await(t, "old to get the CPU back", func() bool {
 				m := lastMove(t, b.Bus, "old")
 				return m != nil && m.Purpose == schemas.MoveReturned && m.ToCPUs == 2

@@ -55,7 +55,7 @@ func (a *Advisor) handleJobEvent(r bus.Record, live bool) {
 		}
 	}()
 	questions, pools := a.apply(r, live)
-	moved := a.moveCPUs(pools, r.Sequence)
+	moved := a.moveCPUs(pools, r.Sequence, "")
 	for _, q := range questions {
 		if !moved[q.JobID] {
 			a.advise(q, r.Sequence)
@@ -102,13 +102,20 @@ func (a *Advisor) affected(r bus.Record, j *cluster.Job, live bool) []*decide.Qu
 }
 
 // affectedPools returns the nodes of a job whose CPUs to plan; none during the replay.
-func (a *Advisor) affectedPools(j *cluster.Job, live bool) (pools []*shares.Pool) {
-	if !live || j == nil || a.o.MoveCPUs == MovesOff {
+func (a *Advisor) affectedPools(j *cluster.Job, live bool) []*shares.Pool {
+	switch {
+	case !live || j == nil:
 		return nil
+	case j.IsAdmitted():
+		return a.poolsOf(j.Promise.Nodes)
 	}
-	nodes := j.Setting.Nodes
-	if j.IsAdmitted() {
-		nodes = j.Promise.Nodes
+	return a.poolsOf(j.Setting.Nodes)
+}
+
+// poolsOf returns those of some nodes whose CPUs to plan. The caller holds the lock.
+func (a *Advisor) poolsOf(nodes []string) (pools []*shares.Pool) {
+	if a.o.MoveCPUs == MovesOff {
+		return nil
 	}
 	for _, node := range nodes {
 		if p := shares.PoolOf(a.cluster, node, a.now()); p != nil && len(p.Jobs) > 0 {
@@ -120,7 +127,7 @@ func (a *Advisor) affectedPools(j *cluster.Job, live bool) (pools []*shares.Pool
 
 // moveCPUs plans the CPUs of nodes, and adds advice to the outbox for each job whose CPUs should
 // change. It returns these jobs.
-func (a *Advisor) moveCPUs(pools []*shares.Pool, cause uint64) map[string]bool {
+func (a *Advisor) moveCPUs(pools []*shares.Pool, cause uint64, suffix string) map[string]bool {
 	moved := map[string]bool{}
 	for _, pool := range pools {
 		now := a.now()
@@ -128,7 +135,7 @@ func (a *Advisor) moveCPUs(pools []*shares.Pool, cause uint64) map[string]bool {
 		for _, p := range pool.Plan(*a.regressors.Load(), now) {
 			p.Move.DryRun = a.o.MoveCPUs != MovesOn
 			advice := shares.DecideMove(p.Question, p.Move, *a.regressors.Load(), now)
-			a.publishAdvice(p.Question, advice, cause, "")
+			a.publishAdvice(p.Question, advice, cause, suffix)
 			moved[p.Question.JobID] = true
 		}
 	}

@@ -30,6 +30,9 @@ var mutations = []struct {
 	{"2: a silent job does not stop", []edit{
 		{"runner/contact.go", "now.Sub(c.lastAt) <= schemas.Silence", "now.Sub(c.lastAt) <= 10*schemas.Silence"},
 	}},
+	{"the CPUs of a cancelled job are free at once", []edit{
+		{"advisor/cluster/hold.go", "!j.HasHeartbeat ||", "j.HasHeartbeat ||"},
+	}},
 	{"5: an advisor trusts its own clock", []edit{
 		{"advisor/clock.go", "a.clock().Add(time.Duration(a.offset.Load()))", "a.clock()"},
 	}},

@@ -20,17 +20,18 @@ type modelRunner struct {
 	offset       time.Duration // of the clock of its node when it started
 	epochSeconds int
 
-	contact    runner.Contact
-	beatAt     time.Time // of the last heartbeat
-	isAdmitted bool      // the CPUs were granted
-	hasClaimed bool      // the log has recorded its start
-	isSilent   bool      // it was, for longer than schemas.Silence
-	isWaiting  bool      // in the queue
-	computes   bool      // the command runs
-	isDone     bool
-	setting    schemas.Setting
-	unsent     []schemas.Event // spooled
-	isFlushing bool
+	contact     runner.Contact
+	beatAt      time.Time // of the last heartbeat
+	isAdmitted  bool      // the CPUs were granted
+	hasClaimed  bool      // the log has recorded its start
+	isSilent    bool      // it was, for longer than schemas.Silence
+	isWaiting   bool      // in the queue
+	isUnstarted bool      // its heartbeats have no number of a run
+	computes    bool      // the command runs
+	isDone      bool
+	setting     schemas.Setting
+	unsent      []schemas.Event // spooled
+	isFlushing  bool
 }
 
 // modelNode has a clock, and a disk that may be full.
@@ -73,12 +74,15 @@ func (r *modelRunner) admitted() *schemas.Advice {
 		return nil
 	}
 	r.contact.Arrived(time.Now())
-	if advice.Admission.Verdict == schemas.Queued {
+	r.isUnstarted = true
+	defer func() { r.isUnstarted = false }()
+	if r.beat(); advice.Admission.Verdict == schemas.Queued {
 		r.isWaiting = true
 		advice = r.awaitAdmission()
 		r.isWaiting = false
 	}
 	if advice == nil || !r.mayRun() {
+		r.sendLast()
 		return nil
 	}
 	return advice
@@ -163,8 +167,18 @@ func (r *modelRunner) beat() {
 		return
 	}
 	r.beatAt = time.Now()
-	sentAt, alive := r.beatAt, &schemas.Alive{JobStamp: r.stamp(r.request.JobID + "/1/alive/1")}
-	if r.isWaiting {
+	r.send(&schemas.Alive{JobStamp: r.stamp(r.request.JobID + "/1/alive/1")})
+}
+
+// sendLast reports that the command has ended, or will not start.
+func (r *modelRunner) sendLast() {
+	r.computes = false
+	r.send(&schemas.Alive{JobStamp: r.stamp(r.request.JobID + "/1/alive/last"), Ended: true})
+}
+
+func (r *modelRunner) send(alive *schemas.Alive) {
+	sentAt := time.Now()
+	if r.isUnstarted {
 		alive.Run = 0
 	}
 	go func() {
@@ -275,13 +289,13 @@ func (r *modelRunner) train(advice *schemas.Advice) {
 		JobStamp: r.stamp(schemas.EndedID(r.request.JobID, 1, outcome)), Setting: r.setting, Outcome: outcome,
 		EpochsDone: epochs,
 	})
+	r.sendLast()
 }
 
 // holds returns the CPUs that were granted to the job and that it uses. A job that goes on when it is lost
-// has no right to them any more, nor has a cancelled one.
+// has no right to them any more.
 func (r *modelRunner) holds() uint32 {
-	if !r.computes || !r.isAdmitted || r.bus.has[isPaused] || !r.stops && r.isSilent ||
-		r.m.lastOf(r.request.JobID, schemas.EventCancelled) != nil {
+	if !r.computes || !r.isAdmitted || r.bus.has[isPaused] || !r.stops && r.isSilent {
 		return 0
 	}
 	return r.setting.CPUs

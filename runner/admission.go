@@ -36,6 +36,8 @@ func (j *job) awaitStart(
 		j.screen.print(adviceText(advice))
 		message := fmt.Sprintf("job %s is %s", advice.JobID, advice.Message)
 		return nil, &schemas.Error{Code: schemas.CodeConflict, Message: message}
+	case schemas.Admitted:
+		j.sendHeartbeat(ctx) // without it, a cancellation would free the CPUs before the job hears of it
 	case schemas.Queued:
 		j.screen.print(adviceText(advice))
 		advice, err = j.awaitAdmission(waiting, b, advice)
@@ -48,9 +50,13 @@ func (j *job) awaitStart(
 		if ctx.Err() == nil {
 			reason = context.Cause(waiting).Error() // names the signal
 		}
-		return nil, j.cancelUnstarted(ctx, b, reason)
+		err = j.cancelUnstarted(ctx, b, reason)
 	}
-	return advice, err
+	if err != nil {
+		j.sendLastHeartbeat()
+		return nil, err
+	}
+	return advice, nil
 }
 
 // errReservationOver is the error of an admission that was read too late. The CPUs may have been given

@@ -44,6 +44,21 @@ func (j *job) sendHeartbeat(ctx context.Context) {
 	j.conn.beat(ctx, &schemas.Alive{JobStamp: j.stamp(id), EpochProgress: j.epochProgress(time.Now())})
 }
 
+// sendLastHeartbeat reports that the command has ended, or will not start. A cancelled job holds its CPUs
+// until then, and for schemas.LostAfter if this message does not arrive.
+func (j *job) sendLastHeartbeat() {
+	b := j.conn.live()
+	if b == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), claimTimeout)
+	defer cancel()
+	id := fmt.Sprintf("%s/%d/alive/last", j.result.JobID, j.result.Run)
+	if err := b.Notify(ctx, &schemas.Alive{JobStamp: j.stamp(id), Ended: true}); err != nil {
+		j.log.Debug("last heartbeat not sent", "error", err)
+	}
+}
+
 // epochProgress returns the progress within the running epoch.
 func (j *job) epochProgress(now time.Time) (p schemas.EpochProgress) {
 	ratio, seconds := j.merge.Progress(now)

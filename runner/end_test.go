@@ -81,10 +81,23 @@ func TestRun_StopsWhenItHearsOfItsCancellation(t *testing.T) {
 	}
 	done := start(t, context.Background(), o)
 	stdout.Await(t, "ready")
+	ended := make(chan schemas.Event, 1)
+	go func() {
+		_ = b.Listen(t.Context(), schemas.JobSubject("remote", schemas.EventAlive), func(e schemas.Event) {
+			if alive, ok := e.(*schemas.Alive); ok && alive.Ended {
+				ended <- e
+			}
+		})
+	}()
 	publishTo(t, b, cancelled("remote", 0, time.Now(), "not needed"))
 	close(contact)
 	if got := <-done; !got.Cancelled || got.ExitCode != 7 {
 		t.Errorf("Run() = %+v, want cancelled by SIGTERM", got)
+	}
+	select {
+	case <-ended:
+	case <-time.After(patience):
+		t.Error("no last heartbeat, want one that frees the CPUs of the job")
 	}
 }
 

@@ -65,6 +65,7 @@ func Run(ctx context.Context, o Options, log *slog.Logger) (Result, error) {
 	defer deadline.Stop()
 	j.conn.finish(publishing)
 	j.result.Spooled = j.out.Finish()
+	j.sendLastHeartbeat()
 	if n := j.result.Spooled; n > 0 && !j.o.OmitHints && j.o.Connect != nil {
 		j.screen.message("%d events could not be published: the next courier run publishes them from %s",
 			n, j.out.Path())

@@ -304,6 +304,8 @@ func (e *Ended) Validate() error {
 type Alive struct {
 	JobStamp
 	EpochProgress
+	// The command has ended, or will not start; this is the last heartbeat.
+	Ended bool `json:"ended,omitempty"`
 }
 
 // EpochProgress is the progress within the running epoch, measured inside the training. It is not in the

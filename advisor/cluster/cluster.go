@@ -181,8 +181,3 @@ func (c *Cluster) Affected(e schemas.Event, j *Job, now time.Time) []*Job {
 	}
 	return running
 }
-
-// ArrivingCPUs returns the number of CPUs that are about to be used on a node.
-func (c *Cluster) ArrivingCPUs(node string, now time.Time) float64 {
-	return c.arrivals.cpus(node, now)
-}

@@ -64,8 +64,10 @@ type Job struct {
 
 	ClockLag     time.Duration `json:"clock_lag,omitempty"`     // minimum lag of the runner behind the submitter
 	HasHeartbeat bool          `json:"has_heartbeat,omitempty"` // its runner sends heartbeats
-	Within       EpochProgress `json:"-"`                       // of its running epoch, by heartbeats
-	LastSeen     time.Time     `json:"last_seen,omitzero"`      // last event or heartbeat, by this clock or the server's
+	// HasLastHeartbeat: one has reported the end of the run, whose event is not applied yet.
+	HasLastHeartbeat bool          `json:"has_last_heartbeat,omitempty"`
+	Within           EpochProgress `json:"-"`                  // of its running epoch, by heartbeats
+	LastSeen         time.Time     `json:"last_seen,omitzero"` // last event or heartbeat, by this clock or the server's
 
 	Last uint64 `json:"last,omitempty"` // sequence of its last event, without advice
 }

@@ -59,7 +59,7 @@ func (j *Job) started(e *schemas.Started, storedAt time.Time) bool {
 	j.beginRun(&e.Setting)
 	j.IsElastic = slices.Contains(e.Moves, schemas.MoveCPUs)
 	j.State, j.Run, j.Setting = schemas.StateRunning, e.Run, e.Setting
-	j.HasHeartbeat = e.HeartbeatSeconds > 0
+	j.HasHeartbeat, j.HasLastHeartbeat = e.HeartbeatSeconds > 0, false
 	j.ClockLag = 0
 	if j.Request != nil {
 		j.ClockLag = max(0, j.SubmittedAt.Sub(e.At))

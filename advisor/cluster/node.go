@@ -11,7 +11,8 @@ type Node struct {
 	Changed time.Time   `json:"changed,omitzero"` // when a job last came or left, or its CPUs changed
 	Foreign ForeignLoad `json:"foreign,omitzero"`
 
-	Running []*Job       `json:"-"` // by ID
+	Running []*Job       `json:"-"`               // by ID
+	Holds   []Hold       `json:"holds,omitempty"` // never changed in place, because snapshots share it
 	Load    LoadIntegral `json:"load,omitzero"`
 	LastUse uint64       `json:"last_use,omitempty"` // Cluster.uses at its last event
 }

@@ -77,6 +77,6 @@ func (n *Node) mayPlace(q *schemas.JobRequest, now time.Time) bool {
 
 // placed returns a node with its load.
 func (c *Cluster) placed(n *Node, now time.Time) placedNode {
-	load := c.arrivals.cpus(n.Name, now) + n.Load.Processes
+	load := c.HeldCPUs(n.Name, now) + n.Load.Processes
 	return placedNode{n, load/float64(n.Cores) + n.Foreign.CPU.Ratio(now).Or(0)}
 }

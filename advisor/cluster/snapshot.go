@@ -16,7 +16,7 @@ import (
 
 // SnapshotVersion is the version of the encoded state. It changes with the state, and with how the
 // state follows from the event log, because a snapshot must equal the result of a replay.
-const SnapshotVersion = 13
+const SnapshotVersion = 14
 
 // Frozen is a copy of the state, to be encoded while the cluster changes.
 type Frozen struct {

@@ -105,13 +105,19 @@ func (c *Cluster) epoch(e *schemas.Epoch, sequence uint64, storedAt time.Time) *
 
 // end ends a run.
 func (c *Cluster) end(e *schemas.Ended, sequence uint64, storedAt time.Time) *Job {
+	var hold Hold
+	var nodes []string
 	change := func(j *Job) bool {
 		j.MayStopEarly = c.mayStopEarly(j, e)
+		hold, nodes = holdOf(j, e, storedAt)
 		return j.ended(e, storedAt)
 	}
 	j := c.applyToJob(e.JobID, sequence, e.At, storedAt, change)
 	if j == nil {
 		return nil
+	}
+	for _, name := range nodes {
+		c.useNode(name).hold(hold, storedAt)
 	}
 	m := c.useModel(levelOf(&j.Setting))
 	m.stopped(j)

@@ -173,7 +173,7 @@ func NeedsBusyCPUs(c *cluster.Cluster, node string, needed float64, now time.Tim
 	if n == nil {
 		return false
 	}
-	held := c.ArrivingCPUs(node, now)
+	held := c.HeldCPUs(node, now)
 	for _, j := range n.Running {
 		held += j.ProcessesPerNode()
 	}

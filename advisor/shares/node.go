@@ -77,12 +77,12 @@ func PoolOf(c *cluster.Cluster, node string, now time.Time) *Pool {
 	if cores == 0 {
 		return nil
 	}
-	arriving := wholeCPUs(c.ArrivingCPUs(node, now))
+	held := wholeCPUs(c.HeldCPUs(node, now))
 	s := &Pool{
-		Node: node, Cores: cores, Capacity: cores, IsIdle: len(n.Running) == 0 && arriving == 0,
+		Node: node, Cores: cores, Capacity: cores, IsIdle: len(n.Running) == 0 && held == 0,
 	}
 	s.Foreign = foreignCPUs(n.Foreign.CPU.Ratio(now).Or(0), cores)
-	s.Capacity -= s.Foreign + arriving
+	s.Capacity -= s.Foreign + held
 	least, ioRate := 0, ioRateOf(n)
 	for _, j := range n.Running {
 		if !j.IsElasticNow() {

@@ -130,6 +130,7 @@ class Nats(Transport):
             beat = asyncio.ensure_future(self._beat(connection))
             await self._publish_all(connection.jetstream())
             beat.cancel()
+            await self._send_heartbeat(connection, "last", ended=True)
         finally:
             await connection.close()
 
@@ -174,9 +175,12 @@ class Nats(Transport):
         while True:
             await asyncio.sleep(self._HEARTBEAT_SECONDS)
             number += 1
-            event = {"event_id": f"{self._job_id}/{self._run}/alive/{number}", "at": now(),
-                     "job_id": self._job_id, "run": self._run}
-            await connection.publish(f"job.{self._job_id}.alive", json.dumps(event).encode())
+            await self._send_heartbeat(connection, str(number))
+
+    async def _send_heartbeat(self, connection: Any, number: str, **fields: bool) -> None:
+        event = {"event_id": f"{self._job_id}/{self._run}/alive/{number}", "at": now(),
+                 "job_id": self._job_id, "run": self._run, **fields}
+        await connection.publish(f"job.{self._job_id}.alive", json.dumps(event).encode())
 
     async def _advise(self, message: Any) -> None:
         try:
