@@ -94,16 +94,6 @@ func (p *Past) example(r *run, e *keptEpoch, isFinal bool, target string) (x Exa
 	return x, true
 }
 
-// meanOfLater returns the mean seconds of the epochs after the first that ran with its batch size;
-// NaN if there is none.
-func (r *run) meanOfLater() float64 {
-	sum, n := 0.0, 0.0
-	for i := 1; i < len(r.epochs) && !r.epochs[i].afterBatchChange; i++ {
-		sum, n = sum+r.epochs[i].seconds, n+1
-	}
-	return sum / n
-}
-
 // startup returns an example of the time that a run spends before its first epoch; ok is false if the
 // run does not show it. What it does after its last epoch does not count for its SLO.
 func (p *Past) startup(r *run) (x Example, ok bool) {
@@ -113,7 +103,10 @@ func (p *Past) startup(r *run) (x Example, ok bool) {
 	e := &r.epochs[0]
 	seconds := e.begin().Sub(r.span.From).Seconds()
 	if e.timedByArrival { // the epoch includes the start-up
-		seconds = e.seconds - r.meanOfLater()
+		if len(r.epochs) == 1 || r.epochs[1].afterBatchChange {
+			return x, false
+		}
+		seconds = e.seconds - r.epochs[1].seconds // for which it counts in the time of the epochs
 	}
 	if e.number != 1 || !(seconds > 0) {
 		return x, false
