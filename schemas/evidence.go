@@ -39,10 +39,9 @@ type TimeEvidence struct {
 	// Maximum of the measured values.
 	RanHigh uint32 `json:"ran_high,omitempty"`
 
-	// Factor by which drift corrections multiply the epoch time; absent if none is active.
+	// Factor by which the epoch time has changed by drift; absent without drift.
 	CorrectionRatio float64 `json:"correction_ratio,omitempty"`
-	// Sudden shifts among the corrections. The rest of the ratio consists of gradual changes and
-	// of the configuration's own deviation.
+	// The shifts of which it is the product.
 	Corrections []DriftFactor `json:"corrections,omitempty"`
 }
 

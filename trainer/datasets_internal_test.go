@@ -41,7 +41,7 @@ func onDatasets() (all []Example) {
 func TestFit_SeparatesDatasets(t *testing.T) {
 	examples := onDatasets()
 	m := fitEpochTimes(t, examples, nil)
-	p, corrections, err := stateOf(m).Compile()
+	p, err := evidence.Compile(stateOf(m).Regressor)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,14 +50,14 @@ func TestFit_SeparatesDatasets(t *testing.T) {
 			Model: "resnet50", Dataset: dataset, BatchSize: 64, CPUs: 1,
 			NodeLoad: evidence.NodeLoad{ConcurrentJobs: 1},
 		}
-		got, want := p.CorrectedTime(corrections, c, 1), times*(4+400./64)
+		got, want := p.Time(c, 1), times*(4+400./64)
 		if math.Abs(got.Median()/want-1) > 0.02 || got.Counts.Configuration != 3 || got.Counts.Model != 15 {
 			t.Errorf("%s: %g s from runs %+v, want %g s from 15 runs", dataset, got.Median(), got.Counts, want)
 		}
 	}
 	for _, dataset := range []string{"", "other"} {
 		c := evidence.Configuration{Model: "resnet50", Dataset: dataset, BatchSize: 64, CPUs: 1}
-		if got := p.Epochs(corrections, c, 1); got.Known() || got.Support.Promisable() {
+		if got := p.Epochs(c, 1); got.Known() || got.Support.Promisable() {
 			t.Errorf("dataset %q without runs: support %s, %+v; want no prediction",
 				dataset, got.Support, got)
 		}

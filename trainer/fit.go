@@ -51,14 +51,11 @@ func Fit(
 	return files, err
 }
 
-// correctionReason returns the reason for serving a corrected state; "" if it is not corrected.
+// correctionReason returns the drift that a state is adjusted for; "" if there is none.
 func correctionReason(s *evidence.State) string {
 	factors := s.Factors()
-	switch {
-	case !s.Corrected:
+	if len(factors) == 0 {
 		return ""
-	case len(factors) == 0:
-		return "drift: the last runs did not match their predictions"
 	}
 	strongest := slices.MaxFunc(factors, func(a, b evidence.Factor) int {
 		return cmp.Compare(a.Evidence, b.Evidence)

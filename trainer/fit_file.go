@@ -56,13 +56,13 @@ func encodeState(
 	}
 	m.Examples.Configurations = countConfigurations(runs)
 
-	predictor, corrections, err := state.Compile()
+	predictor, err := evidence.Compile(state.Regressor)
 	if err != nil {
 		return files, err
 	}
 	features := fileFeatures(m.Target, runs, foreign)
 	var points []treefile.Point
-	for _, at := range filePoints(m.Target, predictor, corrections) {
+	for _, at := range filePoints(m.Target, predictor) {
 		level := schemas.ModelLevel(at.Model, at.Dataset)
 		points = append(points, treefile.Point{
 			Row: evidence.Row(features, level, &at.Configuration, at.Epochs), Value: at.Value,
@@ -89,16 +89,14 @@ func countConfigurations(runs []evidence.Run) int {
 }
 
 // filePoints returns the points of the file of a target.
-func filePoints(
-	target string, p *evidence.Predictor, by *evidence.Corrections,
-) []evidence.FilePoint {
+func filePoints(target string, p *evidence.Predictor) []evidence.FilePoint {
 	switch target {
 	case schemas.TargetStartup:
 		return p.StartupPoints()
 	case schemas.TargetAccuracy:
 		return p.AccuracyPoints()
 	}
-	return p.TimePoints(by)
+	return p.TimePoints()
 }
 
 // fileFeatures returns the columns of a target. A row between the points of a file gets the

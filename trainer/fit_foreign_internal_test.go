@@ -109,14 +109,14 @@ func TestFit_PredictsLongerTimesWithForeignLoad(t *testing.T) {
 			t.Fatalf("seed %d: columns %v, want the foreign CPU", seed, got)
 		}
 
-		p, corrections, err := stateOf(m).Compile()
+		p, err := evidence.Compile(stateOf(m).Regressor)
 		if err != nil {
 			t.Fatal(err)
 		}
 		epoch := func(foreign float64) evidence.EpochTime {
 			c := evidence.Configuration{Model: "m", BatchSize: 16, CPUs: 2}
 			c.ConcurrentJobs, c.ForeignCPURatio = 1, foreign
-			return p.Epochs(corrections, c, 1)
+			return p.Epochs(c, 1)
 		}
 		calm, between, busy, beyond := epoch(0), epoch(0.8), epoch(1), epoch(3)
 		if ratio := math.Exp(busy.Location - calm.Location); !(ratio > 1.75 && ratio < 2.3) {

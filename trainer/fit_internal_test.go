@@ -61,7 +61,7 @@ func TestFit_LearnsEachModelFromItsFirstRun(t *testing.T) {
 	begin := time.Unix(1_790_000_000, 0)
 	examples := append(epochExamples("quick", 1, 64, begin, 10, 10.2, 9.8),
 		epochExamples("slow", 1, 64, begin, 10_000)...)
-	p, _, err := stateOf(fitEpochTimes(t, examples, nil)).Compile()
+	p, err := evidence.Compile(stateOf(fitEpochTimes(t, examples, nil)).Regressor)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,14 +97,14 @@ func TestFit_TheFileHasTheServedMedians(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, _, err := stateOf(file.Manifest()).Compile()
+	p, err := evidence.Compile(stateOf(file.Manifest()).Regressor)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for batch, law := range seconds {
 		c := evidence.Configuration{Model: "mlp", BatchSize: batch, CPUs: 1}
 		c.ConcurrentJobs = 1
-		e := p.Epochs(nil, c, 1)
+		e := p.Epochs(c, 1)
 		// model, node type, CPUs, concurrent jobs, processes per core, epochs, batch size
 		got, err := file.Predict([]float64{0, 0, 1, 1, 0, 1, float64(batch)})
 		if want := math.Exp(e.Location); err != nil || got != want || math.Abs(got/law-1) > 0.05 {
@@ -170,7 +170,7 @@ func TestFit_CorrectsDriftImmediately(t *testing.T) {
 		n++
 		m = fitEpochTimes(t, examples, m)
 	}
-	p, corrections, err := stateOf(m).Compile()
+	p, err := evidence.Compile(stateOf(m).Regressor)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +182,7 @@ func TestFit_CorrectsDriftImmediately(t *testing.T) {
 			NodeLoad:  evidence.NodeLoad{ConcurrentJobs: 1},
 		}
 		want := 1.5 * (4 + 400/float64(batch))
-		if got := p.CorrectedTime(corrections, c, 1).Median(); math.Abs(got/want-1) > 0.08 {
+		if got := p.Time(c, 1).Median(); math.Abs(got/want-1) > 0.08 {
 			t.Errorf("batch size %d: %g s after four slower runs, want about %g s", batch, got,
 				want)
 		}

@@ -23,14 +23,14 @@ func TestFit_KeepsAModelWhoseRefitIsWorse(t *testing.T) {
 		return append(to, epochExamples(model, number, 64, at, s, s*1.002, s*0.998)...)
 	}
 	median := func(t *testing.T, m *treefile.Manifest, model string) float64 {
-		p, by, err := stateOf(m).Compile()
+		p, err := evidence.Compile(stateOf(m).Regressor)
 		if err != nil {
 			t.Fatal(err)
 		}
 		c := evidence.Configuration{
 			Model: model, BatchSize: 64, CPUs: 1, NodeLoad: evidence.NodeLoad{ConcurrentJobs: 1},
 		}
-		return p.CorrectedTime(by, c, 1).Median()
+		return p.Time(c, 1).Median()
 	}
 	var past []Example
 	for hour := range 6 {

@@ -63,7 +63,7 @@ func fitOn(t *testing.T, p *Past, o Options) *evidence.Predictor {
 	if err != nil {
 		t.Fatal(err)
 	}
-	predictor, _, err := stateOf(file.Manifest()).Compile()
+	predictor, err := evidence.Compile(stateOf(file.Manifest()).Regressor)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func medianError(t *testing.T, p *evidence.Predictor, held []Example) (median fl
 	t.Helper()
 	var errors []float64
 	for i := range held {
-		e := p.Epochs(nil, configurationOf(schemas.TargetEpochTime, &held[i], nil), 1)
+		e := p.Epochs(configurationOf(schemas.TargetEpochTime, &held[i], nil), 1)
 		if e.Known() {
 			errors = append(errors, math.Abs(math.Exp(e.Location)/held[i].Value-1))
 		}

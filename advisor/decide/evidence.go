@@ -50,10 +50,12 @@ func (p *problem) timeEvidence(
 	if !e.Known() {
 		return t
 	}
-	t.CorrectionRatio = visibleRatio(e.Correction.Shift)
-	if e.Correction.Factors > 0 {
-		t.Corrections = r.correctionsOf(&c)
+	t.Corrections = r.correctionsOf(&c)
+	shift := 0.0
+	for i := range t.Corrections {
+		shift += math.Log(t.Corrections[i].Ratio)
 	}
+	t.CorrectionRatio = visibleRatio(shift)
 	return t
 }
 

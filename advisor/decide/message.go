@@ -153,7 +153,7 @@ func (a *answer) unknownTime() string {
 	c, next := a.advice.Chosen, ": run it with "
 	runs := 0
 	if r := a.r.EpochTime; r != nil {
-		runs = r.evidence.Epochs(nil, a.configuration(c.BatchSize, c.CPUs), 1).Counts.Model
+		runs = r.evidence.Epochs(a.configuration(c.BatchSize, c.CPUs), 1).Counts.Model
 	}
 	var text string
 	node := a.sim.nodes[a.at[0]].name

@@ -20,8 +20,7 @@ type Regressor struct {
 	Examples int // that it was fitted on
 
 	evidence *evidence.Predictor
-	drift    *evidence.Corrections // nil without drift
-	factors  []evidence.Factor     // of the corrections
+	factors  []evidence.Factor // of the drift that the evidence is adjusted for
 	foreign  schemas.ForeignColumns
 	trained  []trainedOn       // sorted
 	setAside map[string]string // why runs are not learned from, by job and run
@@ -67,10 +66,10 @@ func LoadRegressor(model, manifest []byte) (*Regressor, error) {
 	if err := serve(file, &s); err != nil {
 		return nil, fmt.Errorf("read the values of %s: %w", m.Target, err)
 	}
-	if r.evidence, r.drift, err = s.Compile(); err != nil {
+	if r.evidence, err = evidence.Compile(s.Regressor); err != nil {
 		return nil, err
 	}
-	r.factors = r.drift.Factors()
+	r.factors = s.Factors()
 	for i := range s.Subjects {
 		r.trained = append(r.trained, trainedOn{s.Subjects[i].Model, s.Subjects[i].Dataset})
 	}
@@ -91,11 +90,7 @@ func serve(file *treefile.File, s *evidence.State) error {
 	}
 	switch file.Manifest().Target {
 	case schemas.TargetEpochTime:
-		_, by, err := s.Compile()
-		if err != nil {
-			return err
-		}
-		return s.ServeTimes(by, value)
+		return s.ServeTimes(value)
 	case schemas.TargetStartup:
 		return s.ServeStartups(value)
 	}
@@ -161,7 +156,7 @@ func (r *Regressor) rest(
 ) evidence.EpochTime {
 	var e evidence.EpochTime
 	if r != nil {
-		e = r.evidence.Rest(r.drift, c, done, total)
+		e = r.evidence.Rest(c, done, total)
 	}
 	if e.Known() || len(done) == 0 {
 		return e

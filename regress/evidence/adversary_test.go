@@ -128,7 +128,7 @@ func TestTime_RealShapes(t *testing.T) {
 					left += e.Seconds
 				}
 			}
-			rest := p.Rest(nil, c, done, tc.epochs)
+			rest := p.Rest(c, done, tc.epochs)
 			d := rest.Seconds(tc.epochs - tc.done)
 			if left <= d.Quantile(.95) {
 				held++
@@ -314,12 +314,12 @@ func TestRest(t *testing.T) {
 		}
 		return all
 	}
-	fresh, none := p.Epochs(nil, c, 20), p.Rest(nil, c, nil, 20)
+	fresh, none := p.Epochs(c, 20), p.Rest(c, nil, 20)
 	if fresh != none {
 		t.Errorf("without own epochs the rest is %+v, want %+v", none, fresh)
 	}
 	median := func(done []evidence.Span, total int) float64 {
-		e, n := p.Rest(nil, c, done, total), 0
+		e, n := p.Rest(c, done, total), 0
 		for _, s := range done {
 			n += s.Epochs
 		}

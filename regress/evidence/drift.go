@@ -9,7 +9,7 @@ import (
 // MaxResiduals is the maximum number of residuals that are kept.
 const MaxResiduals = 200
 
-// Residual is the difference between a finished run and its prediction without corrections.
+// Residual is the difference between a finished run and its prediction by a base.
 type Residual struct {
 	Configuration
 	// At is when the run ended, and StartedAt when it began.
@@ -23,7 +23,8 @@ type Residual struct {
 	Shared   float64 `json:"shared"`
 }
 
-// Residual compares a run with its prediction; false if the run was not timed or has no prediction.
+// Residual compares a run with its prediction; false if the run was not timed, or if there is too little
+// evidence for a prediction.
 func (p *Predictor) Residual(r *Run) (Residual, bool) {
 	s := p.of(&r.Configuration)
 	curve, _, timed := r.curve()
@@ -32,7 +33,7 @@ func (p *Predictor) Residual(r *Run) (Residual, bool) {
 	}
 	c := p.banded(r)
 	times := s.time.times(&c)
-	if times.support == NeverRun {
+	if !times.support.Promisable() {
 		return Residual{}, false
 	}
 	n := curve.epochs()
@@ -43,17 +44,16 @@ func (p *Predictor) Residual(r *Run) (Residual, bool) {
 		Shared: total.shared}, true
 }
 
-// DriftState is the state of the correction of a served predictor. It follows from the residuals of
-// new runs in the order of their ends. It is plain data. The zero value has no residuals.
+// DriftState has what new runs show about drift since a base was fitted. It follows from the residuals
+// in the order of the ends of the runs. It is plain data. The zero value has no residuals.
 type DriftState struct {
 	// Residuals of the last runs, oldest first, at most MaxResiduals.
 	Residuals []Residual `json:"residuals,omitempty"`
-	// Past factors, which refits replaced, oldest first, at most MaxPastFactors.
+	// Past factors, which later bases have learned, oldest first, at most MaxPastFactors.
 	Past []Factor `json:"past,omitempty"`
 }
 
 const (
-	correctedDegrees  = 8.0
 	maxResidual       = 20. // in logs; a larger one is not plausible
 	residualTolerance = 1e-12
 )
@@ -69,70 +69,21 @@ func (d DriftState) Add(r Residual) DriftState {
 // ones are dropped.
 const MaxPastFactors = 64
 
-// Corrections are the corrections of a state of drift. They are immutable and safe for concurrent
-// use. A nil pointer corrects nothing.
-type Corrections struct {
-	jumps *jumps
-	// exempt are configurations, and exemptSubjects subjects, that the predictor learned from
-	// runs after jumps, with the end of the first of these runs. Only later jumps apply to them.
-	exempt         map[Configuration]time.Time
-	exemptSubjects map[subject]time.Time
-}
-
-// Corrections computes the corrections; nil before the first residual.
-func (d *DriftState) Corrections() *Corrections {
-	if len(d.Residuals) == 0 {
-		return nil
-	}
-	return &Corrections{jumps: findJumps(d.Residuals)}
-}
-
-// Of returns the correction of a configuration.
-func (c *Corrections) Of(of Configuration) Correction {
-	if c == nil {
-		return Correction{}
-	}
-	of = of.Banded()
-	learned, ok := c.exempt[of]
-	if !ok {
-		learned = c.exemptSubjects[of.subject()]
-	}
-	shift, variance, factors := c.jumps.at(&of, learned)
-	return Correction{shift, variance, factors}
-}
-
-// active reports whether anything drifts.
-func (c *Corrections) active() bool {
-	return c != nil && len(c.jumps.factors)+len(c.jumps.suspects) > 0
-}
-
-// Factors returns the active factors in the order in which they were found.
-func (c *Corrections) Factors() []Factor {
-	if c == nil {
-		return nil
-	}
-	return slices.Clone(c.jumps.factors)
-}
-
-// Refitted returns the state for a new predictor that learned from the adjusted runs of the
-// residuals. The residuals are dropped and the active factors become past factors.
+// Refitted returns the state for a new base that learned from the adjusted runs of the residuals. The
+// residuals are dropped and the active factors become past factors.
 func (d DriftState) Refitted() DriftState {
-	d.Past = append(slices.Clone(d.Past), d.activeFactors()...)
+	d.Past = append(slices.Clone(d.Past), d.Factors()...)
 	d.Past = d.Past[max(0, len(d.Past)-MaxPastFactors):]
 	d.Residuals = nil
 	return d
 }
 
-// activeFactors returns the factors that the residuals show.
-func (d *DriftState) activeFactors() []Factor { return findJumps(d.Residuals).factors }
-
 // Adjust returns the runs as a fit should use them after past and active jumps. The times of a run
 // from before a jump in its scope are obsolete. They are removed if the configuration has later
 // runs; otherwise they are multiplied by the factors, so that the configuration keeps its support.
-// Accuracies and start-ups are not changed. p is the predictor that the factors correct; it defines
-// the node types.
+// Accuracies and start-ups are not changed. p is the predictor of the base; it defines the node types.
 func (d *DriftState) Adjust(p *Predictor, runs []Run) []Run {
-	factors := slices.Concat(d.Past, d.activeFactors())
+	factors := slices.Concat(d.Past, d.Factors())
 	if len(factors) == 0 {
 		return runs
 	}

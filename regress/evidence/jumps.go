@@ -1,7 +1,9 @@
 package evidence
 
 import (
+	"maps"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 )
@@ -14,39 +16,33 @@ const (
 	// maxSurprise is the maximum evidence of one run, in standard deviations. It is below the alarm
 	// threshold, so that one disturbed run raises no alarm.
 	maxSurprise = 5.0
-	// singleOdds are the odds that a shift shown by one case applies to others; shown by n cases,
-	// the odds are n^2 times as high.
-	singleOdds = 1.5
 
 	intervalDeviations = 1.96 // of 95 %
-
-	priorDeviation  = 0.05 // of a configuration from its factor
-	deviationWeight = 2.0
+	factorDeviation    = 0.05 // of a configuration from its factor
 )
 
 // jumps are the factors found in a window of residuals.
 type jumps struct {
+	residuals []Residual
 	factors   []Factor
 	inverse   mat.SymDense // covariance of the factors' logs
-	remaining []float64    // residuals without factors and deviations
-	deviation float64      // variance of a configuration from its factors
-	own       map[Configuration][2]float64
-	suspects  []suspect
+	remaining []float64    // residuals without factors
 }
 
-// findJumps finds factors one after another, each for the scope and start with the strongest
-// evidence, and estimates all found factors jointly (ridge regression).
-func findJumps(residuals []Residual) *jumps {
-	residuals = residuals[max(0, len(residuals)-MaxResiduals):]
-	j := &jumps{remaining: make([]float64, len(residuals)), own: map[Configuration][2]float64{}}
-	for i := range residuals {
-		j.remaining[i] = residuals[i].Value
+// Factors returns the active factors in the order in which they were found: one after another, each for
+// the scope and start with the strongest evidence. All found factors are estimated jointly (ridge
+// regression).
+func (d *DriftState) Factors() []Factor {
+	j := &jumps{residuals: d.Residuals, remaining: make([]float64, len(d.Residuals))}
+	for i := range j.residuals {
+		j.remaining[i] = j.residuals[i].Value
 	}
-	scopes, earlier := scopesOf(residuals), j.levels(residuals)
+	scopes := scopesOf(j.residuals)
 	for len(j.factors) < maxFactors {
 		var best Factor
+		earlier := j.levels()
 		for i := range scopes {
-			f := j.strongest(&scopes[i], residuals, earlier)
+			f := j.strongest(&scopes[i], earlier)
 			if i == 0 || f.Evidence-f.penalty() > best.Evidence-best.penalty() {
 				best = f
 			}
@@ -54,25 +50,18 @@ func findJumps(residuals []Residual) *jumps {
 		if best.Runs == 0 {
 			break
 		}
-		best.Since, best.StartedAt = residuals[best.start].At, residuals[best.start].StartedAt
+		first := &j.residuals[best.start]
+		best.Since, best.StartedAt = first.At, first.StartedAt
 		j.factors = append(j.factors, best)
-		if !j.estimate(residuals) {
+		if !j.estimate() {
 			j.factors = j.factors[:len(j.factors)-1]
 			break
 		}
-		j.deviations(residuals)
-		earlier = j.levels(residuals)
 	}
 	for a := range j.factors {
-		j.describe(a, residuals)
+		j.describe(a)
 	}
-	j.suspect(residuals, earlier)
-	for i := range residuals {
-		if j.holding(i, &residuals[i]) != 0 {
-			j.remaining[i] -= j.own[residuals[i].Configuration][0]
-		}
-	}
-	return j
+	return j.factors
 }
 
 // driftSum sums the residuals of one configuration, each limited to maxSurprise so that one disturbed run is
@@ -93,15 +82,15 @@ type residualLevel struct{ mean, variance float64 }
 // levels returns for each residual the level of its configuration before it, from runs with the
 // same factors. Without such runs it is 0, with the variance of the error that all runs of the
 // configuration share and of its deviation from the factors.
-func (j *jumps) levels(residuals []Residual) []residualLevel {
+func (j *jumps) levels() []residualLevel {
 	type regime struct {
 		Configuration
 		holding uint
 	}
 	tallies := map[regime]*driftSum{}
-	all := make([]residualLevel, len(residuals))
-	for i := range residuals {
-		r := &residuals[i]
+	all := make([]residualLevel, len(j.residuals))
+	for i := range j.residuals {
+		r := &j.residuals[i]
 		holding := j.holding(i, r)
 		k := regime{r.Configuration, holding}
 		if tallies[k] == nil {
@@ -110,7 +99,7 @@ func (j *jumps) levels(residuals []Residual) []residualLevel {
 		t := tallies[k]
 		prior := r.Shared
 		if holding != 0 {
-			prior += j.deviation
+			prior += factorDeviation * factorDeviation
 		}
 		l := residualLevel{variance: prior}
 		if t.n > 0 && prior > 0 {
@@ -136,7 +125,7 @@ func (j *jumps) holding(i int, r *Residual) (bits uint) {
 // strongest returns the factor with the start of strongest evidence for a scope, among the starts
 // whose evidence suffices; a factor without runs if there is none. Each configuration is compared
 // with its own earlier level, so many runs of one configuration are less evidence than runs of many.
-func (j *jumps) strongest(s *Scope, residuals []Residual, earlier []residualLevel) Factor {
+func (j *jumps) strongest(s *Scope, earlier []residualLevel) Factor {
 	type tally struct {
 		driftSum
 		weighted, precision float64 // its part of the sums below
@@ -145,8 +134,8 @@ func (j *jumps) strongest(s *Scope, residuals []Residual, earlier []residualLeve
 	tallies := map[Configuration]*tally{}
 	var weighted, precision float64
 	runs := 0
-	for i := len(residuals) - 1; i >= 0; i-- {
-		r := &residuals[i]
+	for i := len(j.residuals) - 1; i >= 0; i-- {
+		r := &j.residuals[i]
 		if !s.Covers(&r.Configuration) {
 			continue
 		}
@@ -177,14 +166,14 @@ func (f *Factor) holds(i int, r *Residual) bool {
 
 // estimate computes all factors by ridge regression, and the remaining residuals; false, without any
 // change, if it cannot.
-func (j *jumps) estimate(residuals []Residual) bool {
+func (j *jumps) estimate() bool {
 	n := len(j.factors)
 	normal, right, shifts := mat.NewSymDense(n, nil), mat.NewVecDense(n, nil), mat.NewVecDense(n, nil)
 	for a := range n {
 		normal.SetSym(a, a, 1/(ridgeDeviation*ridgeDeviation))
 	}
-	for i := range residuals {
-		r := &residuals[i]
+	for i := range j.residuals {
+		r := &j.residuals[i]
 		for a := range n {
 			if !j.factors[a].holds(i, r) {
 				continue
@@ -207,10 +196,10 @@ func (j *jumps) estimate(residuals []Residual) bool {
 		x := shifts.AtVec(a)
 		j.factors[a].shift, j.factors[a].Ratio = x, math.Exp(x)
 	}
-	for i := range residuals {
-		j.remaining[i] = residuals[i].Value
+	for i := range j.residuals {
+		j.remaining[i] = j.residuals[i].Value
 		for a := range j.factors {
-			if j.factors[a].holds(i, &residuals[i]) {
+			if j.factors[a].holds(i, &j.residuals[i]) {
 				j.remaining[i] -= j.factors[a].shift
 			}
 		}
@@ -218,46 +207,30 @@ func (j *jumps) estimate(residuals []Residual) bool {
 	return true
 }
 
-// covering returns the bit set of the factors whose scope contains a configuration.
-func (j *jumps) covering(c *Configuration) (bits uint) {
-	for a := range j.factors {
-		if j.factors[a].Covers(c) {
-			bits |= 1 << a
-		}
-	}
-	return bits
-}
-
-// deviations estimates how configurations in scope deviate from their factors: shrunken means of
-// the remaining residuals, with a variance by the method of moments.
-func (j *jumps) deviations(residuals []Residual) {
-	tallies := map[Configuration]*driftSum{}
-	var order []Configuration
-	for i := range residuals {
-		r := &residuals[i]
-		if j.holding(i, r) == 0 {
+// describe counts the evidence of a factor and computes its interval. The interval allows for the
+// error that runs of a configuration share, and for the deviation of configurations from the
+// factor.
+func (j *jumps) describe(a int) {
+	f := &j.factors[a]
+	weights, shared := map[Configuration]float64{}, map[Configuration]float64{}
+	weight := 0.0
+	f.Runs = 0
+	for i := range j.residuals {
+		r := &j.residuals[i]
+		if !f.holds(i, r) {
 			continue
 		}
-		t := tallies[r.Configuration]
-		if t == nil {
-			t = &driftSum{}
-			tallies[r.Configuration] = t
-			order = append(order, r.Configuration)
-		}
-		t.n++
-		t.sum += j.remaining[i]
-		t.noise += (r.Variance - t.noise) / t.n
+		f.Runs++
+		weights[r.Configuration] += 1 / r.Variance
+		weight += 1 / r.Variance
+		shared[r.Configuration] = r.Shared
 	}
-	moments := deviationWeight * priorDeviation * priorDeviation
-	for _, c := range order {
-		t := tallies[c]
-		moments += t.sum/t.n*t.sum/t.n - t.noise/t.n
+	variance := j.inverse.At(a, a)
+	for _, c := range slices.SortedFunc(maps.Keys(weights), Configuration.compare) {
+		share := weights[c] / weight
+		variance += share * share * (shared[c] + factorDeviation*factorDeviation)
 	}
-	least := priorDeviation * priorDeviation / 25
-	j.deviation = max(moments/(deviationWeight+float64(len(order))), least)
-	for _, c := range order {
-		t := tallies[c]
-		share := j.deviation / (j.deviation + t.noise/t.n)
-		j.own[c] = [2]float64{share * t.sum / t.n, share * t.noise / t.n}
-	}
+	f.Configurations = len(weights)
+	f.Low = math.Exp(f.shift - intervalDeviations*math.Sqrt(variance))
+	f.High = math.Exp(f.shift + intervalDeviations*math.Sqrt(variance))
 }

@@ -66,7 +66,7 @@ func TestPredictor_NamesWhatIsMissing(t *testing.T) {
 		at := configurationOf("a", 32, "x")
 		at.CPUs, at.ConcurrentJobs = 2, 1
 		c.change(&at)
-		got, e := p.Missing(at), p.Epochs(nil, at, 3)
+		got, e := p.Missing(at), p.Epochs(at, 3)
 		if got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
 		}

@@ -1,6 +1,7 @@
 package evidence
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -23,6 +24,9 @@ type compiled struct {
 // Compile returns the predictor of a regressor as a fit returns it, which must not be changed
 // afterwards.
 func Compile(h *Regressor) (*Predictor, error) {
+	if h == nil {
+		return nil, errors.New("compile regressor: there is none")
+	}
 	if h.Format != format {
 		return nil, fmt.Errorf("compile regressor: format %d, want %d", h.Format, format)
 	}
@@ -123,8 +127,6 @@ type EpochTime struct {
 	// Pace is the log ratio of a running job's own pace to the curve of past runs, for the epochs
 	// that are left; 0 without own epochs.
 	Pace float64
-	// Correction that the prediction contains; the zero value if there is none.
-	Correction Correction
 }
 
 // Known reports whether there is a prediction.
@@ -138,9 +140,9 @@ func (e *EpochTime) Seconds(epochs int) Distribution {
 	return Distribution{math.Log(float64(max(epochs, 1))) + e.Location, math.Sqrt(e.Variance), e.Degrees}
 }
 
-// Epochs predicts the first epochs of a run of a configuration, with corrections for drift if by is
-// not nil. It is unknown if the model never ran on the node type.
-func (p *Predictor) Epochs(by *Corrections, c Configuration, epochs int) EpochTime {
+// Epochs predicts the first epochs of a run of a configuration. It is unknown if the model never ran on
+// the node type.
+func (p *Predictor) Epochs(c Configuration, epochs int) EpochTime {
 	s := p.of(&c)
 	if s.time == nil || !c.valid() {
 		return EpochTime{}
@@ -155,33 +157,14 @@ func (p *Predictor) Epochs(by *Corrections, c Configuration, epochs int) EpochTi
 	total := t.total(n)
 	e.Location, e.Degrees = total.location-math.Log(float64(n)), total.degrees
 	e.Variance = total.shared + total.run
-	if by != nil {
-		e.correct(by.Of(c), total.shared)
-	}
 	return e
-}
-
-// correct applies a correction. It may subtract at most the variance that the runs of the
-// configuration share.
-func (e *EpochTime) correct(x Correction, shared float64) {
-	e.Correction = x
-	e.Location += x.Shift
-	if x != (Correction{}) {
-		e.Variance = max(e.Variance+x.Variance, e.Variance-shared)
-		e.Degrees = min(e.Degrees, correctedDegrees)
-	}
 }
 
 // Time predicts the time of a number of epochs, including the start-up if it was ever measured. It
 // is unknown if the model never ran on the node type.
 func (p *Predictor) Time(c Configuration, epochs int) Time {
-	return p.CorrectedTime(nil, c, epochs)
-}
-
-// CorrectedTime is Time with corrections for drift; by may be nil.
-func (p *Predictor) CorrectedTime(by *Corrections, c Configuration, epochs int) Time {
-	e := p.Epochs(by, c, epochs)
-	t := Time{Support: e.Support, Counts: e.Counts, Correction: e.Correction}
+	e := p.Epochs(c, epochs)
+	t := Time{Support: e.Support, Counts: e.Counts}
 	if !e.Known() {
 		return t
 	}

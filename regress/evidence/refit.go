@@ -30,14 +30,14 @@ const (
 // a model by what was served if the refit is worse: if the mean difference of the scores is below
 // -(refitMargin + 2 standard errors). runs are those that s has learned from; before was fitted at since.
 func (s *State) KeepBetter(before *State, runs []Run, since time.Time) ([]RefitScore, error) {
-	if before == nil || s.Corrected {
-		return nil, nil // s is no refit
+	if before == nil || len(s.Factors()) > 0 {
+		return nil, nil
 	}
-	p, by, err := before.Compile()
+	p, err := Compile(before.Regressor)
 	if err != nil {
 		return nil, fmt.Errorf("score the served regressor: %w", err)
 	}
-	mayKeep := !before.Corrected && slices.Equal(before.NodeGroups, s.NodeGroups)
+	mayKeep := len(before.Factors()) == 0 && slices.Equal(before.NodeGroups, s.NodeGroups)
 	runsOf := bySubject(regrouped(sortedRuns(runs), s.NodeGroups))
 	var scores []RefitScore
 	for i := range s.Subjects {
@@ -50,7 +50,7 @@ func (s *State) KeepBetter(before *State, runs []Run, since time.Time) ([]RefitS
 		if !served.KeptSince.IsZero() {
 			fitted = served.KeptSince
 		}
-		score, isWorse := refit.compareRefit(p, by, runsOf[subject{refit.Model, refit.Dataset}], fitted)
+		score, isWorse := refit.compareRefit(p, runsOf[subject{refit.Model, refit.Dataset}], fitted)
 		if score.Runs == 0 {
 			continue
 		}
@@ -64,7 +64,7 @@ func (s *State) KeepBetter(before *State, runs []Run, since time.Time) ([]RefitS
 
 // compareRefit scores the latest runs of a model since its served fit.
 func (s *Subject) compareRefit(
-	p *Predictor, by *Corrections, runs []Run, since time.Time,
+	p *Predictor, runs []Run, since time.Time,
 ) (score RefitScore, isWorse bool) {
 	score = RefitScore{Model: s.Model, Dataset: s.Dataset}
 	var latest []int
@@ -76,7 +76,7 @@ func (s *Subject) compareRefit(
 	slices.SortFunc(latest, func(a, b int) int { return byEnd(runs[a], runs[b]) })
 	var differences []float64
 	for _, i := range latest[max(0, len(latest)-refitRuns):] {
-		served, refit, ok := s.scoreRefit(p, by, runs, i)
+		served, refit, ok := s.scoreRefit(p, runs, i)
 		if !ok {
 			continue
 		}
@@ -96,7 +96,7 @@ func (s *Subject) compareRefit(
 // scoreRefit returns the log densities of a run by the served prediction and by the refit without the
 // run; ok is false if either has none.
 func (s *Subject) scoreRefit(
-	p *Predictor, by *Corrections, runs []Run, i int,
+	p *Predictor, runs []Run, i int,
 ) (served, refit float64, ok bool) {
 	r := &runs[i]
 	c, _, timed := r.curve()
@@ -105,7 +105,7 @@ func (s *Subject) scoreRefit(
 	}
 	n := c.epochs()
 	y := math.Log(c.sums[n-1])
-	e := p.Epochs(by, p.banded(r), n)
+	e := p.Epochs(p.banded(r), n)
 	if !e.Support.Promisable() || !e.Known() {
 		return 0, 0, false
 	}

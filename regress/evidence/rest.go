@@ -167,10 +167,8 @@ func (f *paceFilter) scale() float64 {
 // Rest predicts the epochs of a running job that are left until a total, from past runs and from
 // its own epochs, in order. Without own epochs it is Epochs. It is unknown if the model never ran on
 // the node type, and if no epochs are left.
-func (p *Predictor) Rest(
-	by *Corrections, c Configuration, done []Span, total int,
-) EpochTime {
-	e := p.Epochs(by, c, total)
+func (p *Predictor) Rest(c Configuration, done []Span, total int) EpochTime {
+	e := p.Epochs(c, total)
 	n := 0
 	for i := range done {
 		n += done[i].Epochs
@@ -186,23 +184,20 @@ func (p *Predictor) Rest(
 		curve = now.measured.ConfigurationTimes
 	}
 	white, correlated := s.time.model.epochNoise(curve)
-	f := newPaceFilter(e.Variance, s.time.model.SlopeVariance,
-		white, correlated, total)
-	under, then, shift := c, now, e.Correction.Shift
-	thenShift := shift
+	f := newPaceFilter(e.Variance, s.time.model.SlopeVariance, white, correlated, total)
+	under, then := c, now
 	for i := range done {
 		if u := done[i].Under.Banded(); u != under && u.BatchSize > 0 {
 			under, then = u, s.time.times(&u)
-			thenShift = by.Of(u).Shift
 		}
 		expected := 0.0
 		if then.support != NeverRun {
-			expected = (then.seconds(f.done+done[i].Epochs) - then.seconds(f.done)) * math.Exp(thenShift)
+			expected = then.seconds(f.done+done[i].Epochs) - then.seconds(f.done)
 		}
 		f.observe(done[i].Epochs, done[i].Seconds, expected)
 	}
 	location, variance := f.rest(now.seconds, total)
-	e.Location = location + shift - math.Log(float64(total-n))
+	e.Location = location - math.Log(float64(total-n))
 	e.Pace = location - math.Log(now.seconds(total)-now.seconds(n))
 	e.Variance = variance
 	e.Degrees = min(e.Degrees, restDegrees)

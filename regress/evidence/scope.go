@@ -74,9 +74,8 @@ type Factor struct {
 	// Evidence is the sum of the residuals in standard deviations.
 	Evidence float64 `json:"evidence"`
 
-	start    int
-	subjects map[subject]bool // with later runs
-	shift    float64
+	start int
+	shift float64
 }
 
 // Obsolete reports whether a run that ended at an instant is from before the jump, so that a new

@@ -57,9 +57,8 @@ type FilePoint struct {
 }
 
 // TimePoints returns the log seconds of the first epochs of each configuration at the points of its
-// curve, and, a quarter octave of the batch size apart between them, at the ends of the curve. They
-// contain the corrections for drift.
-func (p *Predictor) TimePoints(by *Corrections) (all []FilePoint) {
+// curve, and, a quarter octave of the batch size apart between them, at the ends of the curve.
+func (p *Predictor) TimePoints() (all []FilePoint) {
 	for _, key := range p.sortedSubjects() {
 		t := p.subjects[key].time
 		if t == nil {
@@ -70,7 +69,7 @@ func (p *Predictor) TimePoints(by *Corrections) (all []FilePoint) {
 			m := &t.model.Configurations[i]
 			seen[m.Configuration] = true
 			for k, n := range m.Points {
-				all = append(all, FilePoint{m.Configuration, n, m.Location[k] + by.Of(m.Configuration).Shift})
+				all = append(all, FilePoint{m.Configuration, n, m.Location[k]})
 			}
 		}
 		for i := range t.model.Configurations {
@@ -84,7 +83,7 @@ func (p *Predictor) TimePoints(by *Corrections) (all []FilePoint) {
 				seen[c] = true
 				between := t.times(&c)
 				for _, n := range slices.Compact([]int{1, m.Points[len(m.Points)-1]}) {
-					all = append(all, FilePoint{c, n, between.total(n).location + by.Of(c).Shift})
+					all = append(all, FilePoint{c, n, between.total(n).location})
 				}
 			}
 		}
@@ -102,9 +101,8 @@ func quarterOctaves(smallest, largest int) (all []int) {
 	return all
 }
 
-// ServeTimes replaces the curves of the regressor by the log seconds of a file, without the corrections
-// for drift that these contain.
-func (r *Regressor) ServeTimes(by *Corrections, value func(c *Configuration, epochs int) (float64, error)) error {
+// ServeTimes replaces the curves of the regressor by the log seconds of a file.
+func (r *Regressor) ServeTimes(value func(c *Configuration, epochs int) (float64, error)) error {
 	for i := range r.Subjects {
 		t := r.Subjects[i].Time
 		if t == nil {
@@ -117,7 +115,7 @@ func (r *Regressor) ServeTimes(by *Corrections, value func(c *Configuration, epo
 				if err != nil {
 					return err
 				}
-				m.Location[x] = y - by.Of(m.Configuration).Shift
+				m.Location[x] = y
 				if x > 0 { // a reader may have rounded
 					m.Location[x] = max(m.Location[x], m.Location[x-1])
 				}

@@ -47,7 +47,7 @@ func TestRest_DoesNotFlap(t *testing.T) {
 				for i, e := range r.Epochs[:epochs-1] {
 					done = append(done, evidence.Span{Epochs: 1, Seconds: e.Seconds, Under: c})
 					elapsed += e.Seconds
-					rest := p.Rest(nil, c, done, epochs)
+					rest := p.Rest(c, done, epochs)
 					d := rest.Seconds(epochs - i - 1)
 					isLikely := slo > elapsed && d.Probability(slo-elapsed) >= promised
 					if i > 0 && isLikely != wasLikely {

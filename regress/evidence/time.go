@@ -14,8 +14,6 @@ type Time struct {
 	StartupSeconds float64
 	Support        Support
 	Counts         RunCounts
-	// Correction that the prediction contains; the zero value if none.
-	Correction Correction
 }
 
 // estimate is the mean and the variance of a log pace, or of a log ratio over configurations.
@@ -234,15 +232,4 @@ func (t *times) seconds(n int) float64 {
 		return m.total(n)
 	}
 	return math.Exp(t.estimate.mean+t.of.shape.at(n).mean) * float64(n)
-}
-
-// Correction corrects the prediction of one configuration.
-type Correction struct {
-	// Shift of the log of epoch seconds.
-	Shift float64
-	// Variance is added to the variance of the log. It is negative if the runs revealed the
-	// error of the configuration's own prediction.
-	Variance float64
-	// Factors is the number of active factors that apply to the configuration.
-	Factors int
 }

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// minRunsSinceJump is the number of runs since a jump that a fit needs to replace the factor.
+	// minRunsSinceJump is the number of runs since a jump that a base needs to learn the factor.
 	minRunsSinceJump = 12
 	// maxComparedRuns is the number of runs without drift after which a base is replaced. A base
 	// that has learned from fewer runs is replaced after as many, but at least minRunsSinceJump.
@@ -18,11 +18,11 @@ const (
 // Update returns the state after the given runs: all known runs, in any order. A nil state has no
 // runs.
 //
-// Without drift it serves a fit of all runs. While factors or suspects are active, it
-// serves the base with corrections, until there are enough runs since the jump for a fit; the fit
-// adjusts earlier runs. A factor is served at least once, so that it becomes known, however many runs
-// show it at first. Runs of new configurations, and old runs that are found later, for example
-// by an import, are learned immediately, also by the base.
+// It serves a fit of all runs, in which those from before a jump are adjusted. The factors of jumps
+// are estimated by comparing later runs with the base, until there are enough of them for a new base.
+// A factor is served at least once, so that it becomes known, however many runs show it at first. Runs
+// that are new to the base, and old runs that are found later, for example by an import, are learned
+// by the base as well unless there is drift.
 func (s *State) Update(ctx context.Context, runs []Run, o Options) (*State, error) {
 	if !slices.ContainsFunc(runs, isTimed) {
 		h, err := Fit(ctx, runs, o)
@@ -31,36 +31,30 @@ func (s *State) Update(ctx context.Context, runs []Run, o Options) (*State, erro
 	if s == nil || s.Regressor == nil {
 		return (&State{}).rebase(ctx, runs, o)
 	}
-	next, err := s.Follow(runs)
+	next, err := s.follow(runs)
 	if err != nil {
 		return nil, err
 	}
 	if since, usable, found := next.findNodeDifferences(runs); found {
 		return next.regroup(ctx, usable, since, o)
 	}
-	by := next.corrections()
-	lessons := next.collectLateRuns(runs)
-	switch {
-	case next.needsRebase(by) && (s.Corrected || len(by.Factors()) == 0):
+	factors := next.Factors()
+	if next.needsRebase(factors) && (len(factors) == 0 || len(s.Factors()) > 0) {
 		return next.rebase(ctx, runs, o)
-	case lessons:
-		if err := next.refitBase(ctx, runs, o); err != nil {
+	}
+	if len(factors) == 0 {
+		if err := next.learnNew(ctx, runs, o); err != nil {
 			return nil, err
 		}
 	}
-	if by.active() {
-		return next.serveCorrected(), nil
-	}
-	next.Corrected = false
-	next.Regressor, err = Fit(ctx, next.Drift.Adjust(next.compiled, runs), o)
+	next.Regressor, err = Fit(ctx, next.Adjusted(runs), o)
 	return next, err
 }
 
 // needsRebase reports whether to replace the base by a fit of all runs: there are enough runs since
 // every jump, or enough runs without a jump.
-func (s *State) needsRebase(by *Corrections) bool {
-	since := len(s.Compared) + len(s.Taught)
-	factors := by.Factors()
+func (s *State) needsRebase(factors []Factor) bool {
+	since := len(s.Compared) + len(s.New)
 	fresh := slices.ContainsFunc(factors, func(f Factor) bool { return f.Runs < minRunsSinceJump })
 	quiet := min(maxComparedRuns, max(minRunsSinceJump, s.Learned))
 	return since >= MaxResiduals || !fresh && (len(factors) > 0 || since >= quiet)
@@ -70,7 +64,7 @@ func (s *State) needsRebase(by *Corrections) bool {
 func (s *State) rebase(ctx context.Context, runs []Run, o Options) (*State, error) {
 	adjusted := runs
 	if s.compiled != nil {
-		adjusted = s.Drift.Adjust(s.compiled, runs)
+		adjusted = s.Adjusted(runs)
 	}
 	h, err := Fit(ctx, adjusted, o)
 	if err != nil {
@@ -82,57 +76,30 @@ func (s *State) rebase(ctx context.Context, runs []Run, o Options) (*State, erro
 			next.Through = end
 		}
 	}
-	next.Learned = next.countLearned(runs)
+	next.Learned = len(next.lessons(runs))
 	return next, nil
 }
 
-// countLearned counts the runs that had ended when the base was learned.
-func (s *State) countLearned(runs []Run) (n int) {
-	for i := range runs {
-		if end := runs[i].EndedAt; !end.IsZero() && !end.After(s.Through) {
-			n++
-		}
-	}
-	return n
-}
-
-// collectLateRuns adds runs that the base should learn from, and reports whether there are any:
-// runs from before it was learned that arrived later, or later runs of unknown configurations.
-func (s *State) collectLateRuns(runs []Run) (any bool) {
-	names, taught := map[string]bool{}, s.lateConfigurations()
-	for i := range s.Taught {
-		names[s.Taught[i].Run] = true
-	}
-	learned := s.countLearned(runs)
-	any = learned > s.Learned
-	s.Learned, s.Taught = learned, slices.Clone(s.Taught)
-	for i := range runs {
-		r := &runs[i]
-		late := r.EndedAt.After(s.Through) && isTimed(*r)
-		if !late || r.comparedName() == "" || names[r.comparedName()] || s.canCompare(r, taught) {
-			continue
-		}
-		any = true
-		s.Taught = append(s.Taught, LateRun{r.comparedName(), s.compiled.banded(r), r.EndedAt})
-	}
-	return any
-}
-
-// refitBase fits the base again with its late runs.
-func (s *State) refitBase(ctx context.Context, runs []Run, o Options) error {
-	taught := map[string]bool{}
-	for i := range s.Taught {
-		taught[s.Taught[i].Run] = true
-	}
-	past := DriftState{Past: s.Drift.Past}
-	lessons := slices.DeleteFunc(slices.Clone(past.Adjust(s.compiled, runs)), func(r Run) bool {
-		return !taught[r.comparedName()] && (r.EndedAt.IsZero() || r.EndedAt.After(s.Through))
+// lessons returns the ended runs that the base learns from: all but those that are compared with it.
+func (s *State) lessons(runs []Run) []Run {
+	return slices.DeleteFunc(slices.Clone(runs), func(r Run) bool {
+		isLate := r.EndedAt.After(s.Through) && !slices.Contains(s.New, r.comparedName())
+		return r.EndedAt.IsZero() || isLate
 	})
-	var err error
-	if s.Base, err = Fit(ctx, lessons, o); err == nil {
-		s.compiled, err = Compile(s.Base)
+}
+
+// learnNew fits the base again if there are other runs to learn from than before.
+func (s *State) learnNew(ctx context.Context, runs []Run, o Options) error {
+	lessons := s.lessons(runs)
+	if len(lessons) == s.Learned {
+		return nil
 	}
-	return err
+	h, err := Fit(ctx, s.Adjusted(lessons), o)
+	if err != nil {
+		return err
+	}
+	s.Learned = len(lessons)
+	return s.setBase(h)
 }
 
 // findNodeDifferences looks for nodes that explain the jumps better than time does: since the first
@@ -140,7 +107,7 @@ func (s *State) refitBase(ctx context.Context, runs []Run, o Options) error {
 // them. usable are the runs to learn from: only the later runs of these nodes, because a node
 // may have changed alone.
 func (s *State) findNodeDifferences(runs []Run) (since time.Time, usable []Run, found bool) {
-	factors := slices.Concat(s.Drift.Past, s.Drift.activeFactors())
+	factors := slices.Concat(s.Drift.Past, s.Factors())
 	if len(factors) == 0 {
 		return since, nil, false
 	}
