@@ -2,7 +2,6 @@ package importer
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -10,10 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"courier/runner/output"
-	"courier/schemas"
 )
 
 // SacctFields are the columns of sacct that an import reads. SubmitLine is the last one, because it
@@ -25,151 +22,68 @@ func SacctFields() []string {
 	}
 }
 
-// slurm reads the output of sacct with --parsable2, or with commas: a row per job, and rows of job steps,
-// which are skipped. Model, batch size, epochs and dataset come from flags of the submitted command such
-// as --batch-size 64; the model is the name of the job if no flag names it.
-func (r *Reader) slurm(name string, in io.Reader) error {
-	var header []string
-	var separator string
-	return eachLine(in, func(number int, text []byte) {
-		at, line := Place{name, number}, string(text)
-		if header == nil {
-			separator = separatorOfSacct(line)
-			if header = strings.Split(line, separator); len(header) == 1 {
-				r.found.Unreadable++
-				r.refuse(at, refuse(ReasonUnreadable, "", "the columns are aligned, which truncates them: write"+
-					" the file with sacct --parsable2"))
-			}
-			return
+// complete sets the fields of a draft that no column has: those of the flags of its command, and for a job of
+// a batch system its name as that of the model.
+func (t *table) complete(d *runDraft) {
+	flags := commandFlags(d.values[FieldCommand])
+	batchName := t.columns[FieldBatchSize]
+	for field, name := range commandFields(flags) {
+		if _, requested := t.o.Columns[field]; requested || d.values[field] != "" {
+			continue
 		}
-		if len(header) == 1 {
-			return
-		}
-		row := strings.SplitN(line, separator, len(header))
-		if len(row) != len(header) {
-			r.reject(at, refuse(ReasonUnreadable, "", "the row has %d fields, the header %d", len(row),
-				len(header)))
-			return
-		}
-		cells := map[string]string{}
-		for i, column := range header {
-			if v := cell(row[i]); v != "Unknown" {
-				cells[column] = v
-			}
-		}
-		if !strings.Contains(cmp.Or(cells["JobIDRaw"], cells["JobID"]), ".") { // a step of a job
-			r.batchJob(at, cells)
-		}
-	})
-}
-
-// Names of cells of a job that are no fields of a run.
-const (
-	batchName    = "name"
-	batchCommand = "command"
-	batchLimit   = "limit"         // as a duration
-	batchMinutes = "limit_minutes" // as a number
-)
-
-// batchNames are the names of each cell in sacct, in sacct --json, in the accounting log of PBS, and in the
-// objects of Kubernetes, the preferred one first.
-var batchNames = map[string][]string{
-	FieldRunID: {"JobIDRaw", "JobID", "job_id", "metadata.name"},
-	FieldUser:  {"User", "user", "association.user"},
-	FieldCPUs: {
-		"AllocCPUS", "NCPUS", "ReqCPUS", "required.CPUs", "resources_used.ncpus", "Resource_List.ncpus", "cpus",
-	},
-	FieldStartedAt: {"Start", "time.start", "start", "status.startTime"},
-	FieldEndedAt:   {"End", "time.end", "end", "status.completionTime"},
-	FieldSeconds:   {"ElapsedRaw", "Elapsed", "time.elapsed"},
-	FieldNodes:     {"NodeList", "nodes", "exec_host", "spec.nodeName"},
-	FieldOutcome:   {"State", "state.current", "state", "status.phase"},
-	FieldModel: {
-		"metadata.labels.batch.kubernetes.io/job-name", "metadata.labels.job-name", "metadata.labels.app",
-		"metadata.labels.app.kubernetes.io/name", "metadata.name",
-	},
-	batchName:    {"JobName", "name", "jobname"},
-	batchCommand: {"SubmitLine", "submit_line", "command"},
-	batchLimit:   {"Timelimit", "Resource_List.walltime"},
-	batchMinutes: {"TimelimitRaw", "time.limit.number", "time.limit"},
-}
-
-// batchJob adds the job that cells of a batch system describe, with the fields of its command.
-func (r *Reader) batchJob(at Place, cells map[string]string) {
-	d := newDraft(at)
-	for field, names := range batchNames {
-		for _, name := range names {
-			if v := cells[name]; v != "" && d.values[field] == "" {
-				d.values[field], d.called[field] = v, name
-			}
+		if d.values[field] = flags[name]; field == FieldBatchSize {
+			batchName = name
 		}
 	}
-	if d.values[FieldSeconds] != "" { // the time between start and end includes suspensions
-		delete(d.values, FieldEndedAt)
-	}
-	state, _, _ := strings.Cut(strings.ReplaceAll(d.values[FieldOutcome], ",", " "), " ") // CANCELLED by 1000
-	outcome, known := outcomeOf(state)
-	if !known || outcome == "" {
-		r.reject(at, refuse(ReasonUnfinished, "State", "the job is %s: only ended jobs can be imported",
-			strings.ToLower(clip(state))))
-		return
-	}
-	d.values[FieldOutcome], d.isTimeout = state, state == "TIMEOUT"
-	if minutes, err := strconv.ParseFloat(d.values[batchMinutes], 64); err == nil && minutes > 0 {
-		d.limit = 60 * minutes
-	} else if v, known := output.ParseSeconds(d.values[batchLimit]); known && v > 0 {
-		d.limit = v
-	}
-	d.values[FieldNodes] = strings.Join(expandHosts(d.values[FieldNodes]), ",")
-	flags := commandFlags(d.values[batchCommand])
-	for field, v := range commandFields(flags) {
-		if _, requested := r.o.Columns[field]; !requested {
+	for field, name := range t.o.Columns {
+		if v := flags[name]; v != "" && t.columns[field] == "" {
 			d.values[field] = v
 		}
 	}
-	for field, name := range r.o.Columns {
-		if v := flags[name]; v != "" {
-			d.values[field], d.called[field] = v, "--"+name
-		}
+	if t.isOfJobs() && t.value(d, FieldModel) == "" {
+		d.values[FieldModel] = d.values[FieldJobName]
 	}
-	if r.value(d, FieldModel) == "" {
-		d.values[FieldModel] = d.values[batchName]
+	isPart := isPerDevice(batchName) && (areSeveral(d.values[FieldDevices]) || areSeveral(d.values[FieldAccumulation]))
+	if _, requested := t.o.Columns[FieldBatchSize]; isPart && !requested {
+		d.values[FieldBatchSize] = cmp.Or(t.o.Defaults[FieldBatchSize], partOfBatch)
 	}
-	r.addRun(d)
 }
 
-// slurmDocument returns the jobs of the output of sacct --json; nil for another document.
-func slurmDocument(fields map[string]json.RawMessage) (jobs []map[string]string) {
-	var meta map[string]json.RawMessage
-	if json.Unmarshal(fields["meta"], &meta) != nil || meta["Slurm"] == nil && meta["slurm"] == nil {
-		return nil
-	}
-	var list []map[string]json.RawMessage
-	if json.Unmarshal(fields["jobs"], &list) != nil {
-		return nil
-	}
-	for _, job := range list {
-		cells := map[string]string{}
-		flatten(cells, "", job)
-		var tres struct {
-			Allocated []struct {
-				Type  string
-				Count json.Number
-			}
-		}
-		if json.Unmarshal(job["tres"], &tres) == nil {
-			for _, r := range tres.Allocated {
-				if r.Type == "cpu" {
-					cells["AllocCPUS"] = r.Count.String()
-				}
-			}
-		}
-		jobs = append(jobs, cells)
-	}
-	return jobs
+// partOfBatch stands for a batch size of one of several devices or passes, from which that of the run does not
+// follow.
+const partOfBatch = "of one device"
+
+// isPerDevice reports whether a name is that of the batch size of one device.
+func isPerDevice(name string) bool {
+	name = compact(name)
+	return strings.Contains(name, "perdevice") || strings.Contains(name, "pergpu")
 }
 
-// commandFields returns the fields of a run that the flags of its command give.
+// deviceCount matches a number of devices or passes, such as 4, gpu:a100:4, or cpu=8,gres/gpu=4.
+var deviceCount = regexp.MustCompile(`(?:^|gpu(?:[:=][a-z]\w*)?[:=])(\d+)`)
+
+func areSeveral(text string) bool {
+	m := deviceCount.FindStringSubmatch(text)
+	return m != nil && numberOf(m[1]) > 1
+}
+
+// isOfJobs reports whether the rows are jobs of a batch system, which have numbers besides their names.
+func (t *table) isOfJobs() bool {
+	id := compact(t.columns[FieldRunID])
+	return id == "jobid" || id == "jobidraw"
+}
+
+// isStep reports whether a row is a step of the job in the last row that is none: sacct prints 7.batch and
+// 7.0 after 7.
+func (t *table) isStep(id string) bool {
+	if job, _, isPart := strings.Cut(id, "."); isPart && job == t.lastJob {
+		return true
+	}
+	t.lastJob = id
+	return false
+}
+
+// commandFields returns the names of the flags of a command that have the fields of its run.
 func commandFields(flags map[string]string) map[string]string {
 	n := names{
 		have:   slices.Sorted(maps.Keys(flags)),
@@ -178,15 +92,16 @@ func commandFields(flags map[string]string) map[string]string {
 	found := map[string]string{}
 	for _, f := range fieldNames {
 		switch f.field {
-		case FieldModel, FieldDataset, FieldBatchSize, FieldEpochs, FieldTrainingSamples:
+		case FieldModel, FieldDataset, FieldBatchSize, FieldEpochs, FieldTrainingSamples, FieldDevices,
+			FieldAccumulation:
 			if name := n.known(f.field, strings.Fields(f.known)); name != "" {
-				found[f.field] = flags[name]
+				found[f.field] = name
 			}
 		}
 	}
 	for short, field := range map[string]string{"b": FieldBatchSize, "e": FieldEpochs} {
-		if v := flags[short]; found[field] == "" && mayBe(field, v) {
-			found[field] = v
+		if found[field] == "" && mayBe(field, flags[short]) {
+			found[field] = short
 		}
 	}
 	return found
@@ -225,38 +140,50 @@ func commandFlags(line string) map[string]string {
 // pbsLine is an accounting record of PBS: 03/04/2024 11:00:00;E;123.server;user=ada queue=q ...
 var pbsLine = regexp.MustCompile(`^\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;([A-Z]);([^;]+);(.*)$`)
 
-// pbs reads the accounting log of PBS: a line per ended job (record E); others are skipped.
+// pbs reads the accounting log of PBS: a row per ended job (record E); others are skipped.
 func (r *Reader) pbs(name string, in io.Reader) error {
-	return eachLine(in, func(number int, text []byte) {
+	t := r.newTable(name, nil)
+	var failed error
+	err := eachLine(in, func(number int, text []byte) {
+		row := record{line: number, cells: map[string]string{}}
 		m := pbsLine.FindStringSubmatch(string(text))
-		if m == nil {
-			r.reject(Place{name, number}, refuse(ReasonUnreadable, "",
-				"want an accounting record of PBS, such as 03/04/2024 11:00:00;E;123.server;user=ada"))
+		switch {
+		case m == nil:
+			row.broken = refuse(ReasonUnreadable, "",
+				"want an accounting record of PBS, such as 03/04/2024 11:00:00;E;123.server;user=ada")
+		case m[1] != "E":
 			return
+		default:
+			pbsJob(row.cells, m[2], m[3])
 		}
-		if m[1] != "E" {
-			return
-		}
-		cells := map[string]string{"JobIDRaw": m[2]}
-		for word := range strings.FieldsSeq(m[3]) {
-			if key, v, found := strings.Cut(word, "="); found {
-				cells[key] = v
-			}
-		}
-		cells["State"] = endOf(cmp.Or(cells["Exit_status"], "0") == "0")
-		limit, _ := output.ParseSeconds(cells["Resource_List.walltime"])
-		used, _ := output.ParseSeconds(cells["resources_used.walltime"])
-		if limit > 0 && used >= limit && cells["State"] == schemas.EventFailed {
-			cells["State"] = "TIMEOUT"
-		}
-		cells["exec_host"] = pbsCores.ReplaceAllString(cells["exec_host"], ",")
-		_, command, _ := strings.Cut(m[3], "ubmit_arguments=") // of PBS and Torque
-		if quoted, isQuoted := strings.CutPrefix(command, `"`); isQuoted {
-			command, _, _ = strings.Cut(quoted, `"`)
-		}
-		cells["SubmitLine"] = command
-		r.batchJob(Place{name, number}, cells)
+		failed = cmp.Or(failed, t.add(row))
 	})
+	if err != nil {
+		return fmt.Errorf("read %s: %w", name, err)
+	}
+	return cmp.Or(failed, t.end())
+}
+
+// pbsJob sets the cells of a job to the words name=value of its record.
+func pbsJob(cells map[string]string, id, words string) {
+	for word := range strings.FieldsSeq(words) {
+		if key, v, found := strings.Cut(word, "="); found {
+			cells[key] = v
+		}
+	}
+	cells["job_id"] = id
+	cells["state"] = endOf(cmp.Or(cells["Exit_status"], "0") == "0")
+	limit, _ := output.ParseSeconds(cells["Resource_List.walltime"])
+	used, _ := output.ParseSeconds(cells["resources_used.walltime"])
+	if limit > 0 && used >= limit && cells["Exit_status"] != "0" {
+		cells["state"] = "timeout"
+	}
+	cells["exec_host"] = pbsCores.ReplaceAllString(cells["exec_host"], ",")
+	_, command, _ := strings.Cut(words, "ubmit_arguments=") // of PBS and Torque
+	if quoted, isQuoted := strings.CutPrefix(command, `"`); isQuoted {
+		command, _, _ = strings.Cut(quoted, `"`)
+	}
+	cells["command"] = command
 }
 
 // maxHosts is the maximum number of nodes in a list of hosts.
@@ -273,7 +200,7 @@ func expandHosts(list string) (hosts []string) {
 	for _, m := range hostForm.FindAllStringSubmatch(list, maxHosts) {
 		for part := range strings.SplitSeq(m[2], ",") {
 			for _, host := range hostRange(m[1], part, m[3]) {
-				if host != "" && host != "None assigned" && len(hosts) < maxHosts && !slices.Contains(hosts, host) {
+				if host != "" && len(hosts) < maxHosts && !slices.Contains(hosts, host) {
 					hosts = append(hosts, host)
 				}
 			}
@@ -294,9 +221,4 @@ func hostRange(prefix, part, suffix string) (hosts []string) {
 		hosts = append(hosts, fmt.Sprintf("%s%0*d%s", prefix, len(first), n, suffix))
 	}
 	return hosts
-}
-
-// limitReason is the reason of a job that the batch system ended at its time limit.
-func limitReason(limit float64) string {
-	return fmt.Sprintf("the time limit of %s was reached", duration(limit).Round(time.Second))
 }

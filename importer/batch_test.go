@@ -27,22 +27,22 @@ func TestReader_Slurm(t *testing.T) {
 		},
 		{
 			"the time limit",
-			header + job("8", "TIMEOUT", "3605", "60", "a", "sbatch t --batch_size 32 --epochs 9"),
-			"night b32 c4 e9 on a from 2021-03-01T10:00:00 3605s failed limit 3600 because" +
+			header + job("8", "TIMEOUT", "3600", "60", "a", "sbatch t --batch_size 32 --epochs 9"),
+			"night b32 c4 e9 on a from 2021-03-01T10:00:00 3600s failed limit 3600 because" +
 				" the time limit of 1h0m0s was reached\n",
 		},
 		{
 			"a command with the separator",
-			header + job("9", "COMPLETED", "60", "UNLIMITED", "a", "sbatch t --bs 8 --epochs 2 | tee out"),
-			"night b8 c4 e2 on a from 2021-03-01T10:00:00 60s finished\n",
+			header + job("9", "COMPLETED", "3500", "UNLIMITED", "a", "sbatch t --bs 8 --epochs 2 | tee out"),
+			"night b8 c4 e2 on a from 2021-03-01T10:00:00 3500s finished\n",
 		},
 		{
 			"jobs without a result",
 			header + job("10", "RUNNING", "60", "60", "a", "sbatch t --bs 8 --epochs 2") +
 				job("11", "CANCELLED by 1000", "60", "60", "a", "sbatch t --bs 8 --epochs 2") +
 				job("12", "COMPLETED", "60", "60", "a", "sbatch t") + "1|2\n",
-			"refused: sacct.txt:2: State: the job is running: only ended jobs can be imported\n" +
-				"refused: sacct.txt:3: outcome (State): the run has cancelled, and no epoch has a time: nothing" +
+			"refused: sacct.txt:2: outcome (State): the run is running: only ended runs can be imported\n" +
+				"refused: sacct.txt:3: outcome (State): the run ended as cancelled, and no epoch has a time: nothing" +
 				" can be learned from it\n" +
 				"refused: sacct.txt:4: epochs: the source has neither epochs nor their number: name the column with" +
 				" --columns epochs=NAME, or give --epochs\n" +
@@ -69,8 +69,8 @@ func TestReader_Slurm(t *testing.T) {
 			"JobID           JobName      State    Elapsed      NCPUS \n" +
 				"------------ ---------- ---------- ---------- ---------- \n" +
 				"1            resnet-la+  COMPLETED   00:01:00          4 \n",
-			"refused: sacct.txt:1: the columns are aligned, which truncates them: write the file with sacct" +
-				" --parsable2\n",
+			"refused: sacct.txt:1: want a header of at least two columns, separated by commas, semicolons, tabs or" +
+				" bars (sacct --parsable2)\n",
 		},
 	} {
 		o := importer.Options{Now: now}
@@ -85,13 +85,13 @@ func TestReader_SlurmDocument(t *testing.T) {
 	const text = `{"meta":{"Slurm":{"version":{"major":"23"}}},"errors":[],"warnings":[],"jobs":[
 {"job_id":101,"name":"resnet","user":"ada","state":{"current":["COMPLETED"],"reason":"None"},"nodes":"gpu[01-02]",
  "time":{"elapsed":3600,"start":1614592800,"end":1614596400,"limit":{"set":true,"number":120}},
- "tres":{"allocated":[{"type":"cpu","name":"","count":8},{"type":"mem","name":"","count":1024}]},
+ "required":{"CPUs":8},
  "submit_line":"sbatch train.sh --batch-size 64 --epochs 10"},
 {"job_id":102,"name":"resnet","state":{"current":"FAILED"},"nodes":"gpu01","time":{"elapsed":36,"start":1614592800},
  "required":{"CPUs":8},"submit_line":"sbatch train.sh --batch-size 512 --epochs 10"}]}`
 	const want = "resnet b64 c8 e10 on gpu01+gpu02 from 2021-03-01T10:00:00 3600s finished limit 7200\n" +
-		"refused: sacct.json: outcome (state.current): the run has failed, and no epoch has a time: nothing can be" +
-		" learned from it\n"
+		"refused: sacct.json: outcome (state.current): the run ended as failed, and no epoch has a time: nothing" +
+		" can be learned from it\n"
 	o := importer.Options{Now: now}
 	if got := brief(read(t, o, "sacct.json", text)); got != want {
 		t.Errorf("got %s\nwant %s", got, want)
@@ -151,10 +151,9 @@ func TestReader_SlurmAccounting(t *testing.T) {
 
 // A line that does not fit into memory is an error with its place.
 func TestReader_LongLine(t *testing.T) {
-	header := row(importer.SacctFields()...)
 	r := importer.New(importer.Options{})
-	err := r.File("sacct.txt", strings.NewReader(header+strings.Repeat("x", 17<<20)))
-	if err == nil || err.Error() != "read sacct.txt: line 2: bufio.Scanner: token too long" {
+	err := r.File("a.jsonl", strings.NewReader("{}\n"+strings.Repeat("x", 17<<20)))
+	if err == nil || err.Error() != "read a.jsonl: line 2: bufio.Scanner: token too long" {
 		t.Errorf("File() = %v, want an error about line 2", err)
 	}
 }

@@ -3,6 +3,7 @@ package importer
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -28,7 +29,6 @@ func (r *Reader) addRun(d *runDraft) {
 
 // build converts a draft to a run.
 func (r *Reader) build(d *runDraft) (*PastRun, *Refusal) {
-	convertPercentages(d.epochs)
 	v := &fieldValues{text: func(field string) string { return r.value(d, field) }}
 	run := &PastRun{
 		Place:    d.Place,
@@ -37,10 +37,10 @@ func (r *Reader) build(d *runDraft) (*PastRun, *Refusal) {
 		User:     v.text(FieldUser),
 		Epochs:   d.epochs,
 	}
+	v.ending(d, run)
 	v.setting(d, &run.Setting)
 	v.epochs(d, run)
 	v.cluster(d, run)
-	v.ending(d, run)
 	v.times(run, r.o.Zone)
 	v.note(run.checkEpochs())
 	if v.why != nil {
@@ -113,7 +113,9 @@ func (v *fieldValues) setting(d *runDraft, s *schemas.Setting) {
 	if d.called[FieldBatchSize] != "" { // other runs of the source have one
 		v.need(FieldBatchSize, "batch-size")
 	}
-	s.BatchSize = uint32(v.count(FieldBatchSize, schemas.MaxBatchSize))
+	if v.text(FieldBatchSize) != partOfBatch {
+		s.BatchSize = uint32(v.count(FieldBatchSize, schemas.MaxBatchSize))
+	}
 	v.need(FieldCPUs, "cpus")
 	s.CPUs = uint32(v.count(FieldCPUs, schemas.MaxCPUs))
 	s.TrainingSamples = v.count(FieldTrainingSamples, math.MaxInt64)
@@ -147,9 +149,7 @@ func (v *fieldValues) epochs(d *runDraft, run *PastRun) {
 // cluster reads the nodes of the run and the number of concurrent jobs.
 func (v *fieldValues) cluster(d *runDraft, run *PastRun) {
 	var nodes []string
-	for _, name := range strings.FieldsFunc(v.text(FieldNodes), func(c rune) bool {
-		return c == ',' || c == ';'
-	}) {
+	for _, name := range expandHosts(strings.ReplaceAll(v.text(FieldNodes), ";", ",")) {
 		nodes = append(nodes, schemas.NodeName(strings.TrimSpace(name)))
 	}
 	if len(nodes) == 0 {
@@ -165,20 +165,21 @@ func (v *fieldValues) cluster(d *runDraft, run *PastRun) {
 
 // ending reads outcome, accuracy and start-up.
 func (v *fieldValues) ending(d *runDraft, run *PastRun) {
-	word := strings.ToLower(v.text(FieldOutcome))
+	word, _, _ := strings.Cut(strings.ToLower(v.text(FieldOutcome)), " ") // CANCELLED by 1000
 	outcome, known := outcomeOf(word)
+	run.Limit = limitSeconds(v.text(FieldTimeLimit))
+	isTimeout := word == "timeout" && run.Limit > 0
 	switch {
 	case !known:
 		v.refuse(ReasonInvalid, FieldOutcome, "%q is not finished, failed or cancelled", clip(word))
 	case outcome == "":
 		v.refuse(ReasonUnfinished, FieldOutcome, "the run is %s: only ended runs can be imported", word)
-	case len(d.epochs) == 0 && outcome != schemas.EventFinished && !d.isTimeout:
+	case len(d.epochs) == 0 && outcome != schemas.EventFinished && !isTimeout:
 		v.refuse(ReasonUnfinished, FieldOutcome,
-			"the run has %s, and no epoch has a time: nothing can be learned from it", cmp.Or(word, outcome))
+			"the run ended as %s, and no epoch has a time: nothing can be learned from it", word)
 	}
-	run.Outcome, run.Limit = outcome, d.limit
-	if d.isTimeout {
-		run.Reason = limitReason(d.limit)
+	if run.Outcome = outcome; isTimeout {
+		run.Reason = fmt.Sprintf("the time limit of %s was reached", duration(run.Limit).Round(time.Second))
 	}
 	run.Accuracy = valueOf(v, FieldAccuracy, ratio)
 	if run.Accuracy == nil {
@@ -191,21 +192,6 @@ func (v *fieldValues) ending(d *runDraft, run *PastRun) {
 	}
 	if startup := valueOf(v, FieldStartup, seconds); startup > 0 {
 		run.Startup = &startup
-	}
-}
-
-// convertPercentages converts the accuracies of epochs to ratios if one of them is above 1: a low
-// percentage alone may look like a ratio.
-func convertPercentages(epochs []PastEpoch) {
-	isPercent := func(e PastEpoch) bool { return e.Accuracy != nil && *e.Accuracy > 1 }
-	if !slices.ContainsFunc(epochs, isPercent) {
-		return
-	}
-	for i := range epochs {
-		if v := epochs[i].Accuracy; v != nil {
-			r := output.FromPercent(*v)
-			epochs[i].Accuracy = &r
-		}
 	}
 }
 

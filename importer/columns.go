@@ -29,15 +29,11 @@ func columnsOf(n names, requested map[string]string) map[string]string {
 			}
 			continue
 		}
-		name := n.known(f.field, strings.Fields(f.known))
-		if name != "" && (n.values == nil || len(n.values(name)) > 0) {
+		if name := n.known(f.field, strings.Fields(f.known)); name != "" {
 			found[f.field] = name
 		}
 	}
 	n.metrics(found, requested)
-	if _, ok := requested[FieldBatchSize]; !ok && n.values != nil && n.isPartOfBatch(found[FieldBatchSize]) {
-		delete(found, FieldBatchSize)
-	}
 	if n.values != nil {
 		n.epochs(found, requested)
 	}
@@ -47,8 +43,11 @@ func columnsOf(n names, requested map[string]string) map[string]string {
 // known returns the first name that has one of the known meanings and values of the field.
 func (n *names) known(field string, known []string) string {
 	for i, k := range known {
+		best, bestUnit := "", math.Inf(1) // seconds are more exact than minutes
 		for _, name := range n.have {
-			if !hasMeaning(field, name, compact(k)) {
+			_, unit := cutUnit(name)
+			unit = max(unit, 1)
+			if unit >= bestUnit || n.isEmpty(name) || !hasMeaning(field, name, compact(k)) {
 				continue
 			}
 			// The own name of a field is always used, so that its wrong values are refused. But "error" may
@@ -56,19 +55,27 @@ func (n *names) known(field string, known []string) string {
 			isOwn := i == 0 && compact(name) == compact(k) && field != FieldError
 			isOutcome := field == FieldOutcome && !exitCode.MatchString(name)
 			if isOwn || isOutcome || n.fit(field, name) {
-				return name
+				best, bestUnit = name, unit
 			}
+		}
+		if best != "" {
+			return best
 		}
 	}
 	return ""
 }
+
+// isEmpty reports whether a column has no value.
+func (n *names) isEmpty(name string) bool { return n.values != nil && len(n.values(name)) == 0 }
 
 // fit reports whether most of the values of a column may be those of a field.
 func (n *names) fit(field, name string) bool {
 	if n.values == nil {
 		return true
 	}
-	if field == FieldSeconds && n.isTimeOfDay(name) || field == FieldCPUs && n.isUtilization(name) {
+	switch {
+	case field == FieldSeconds && (n.isTimeOfDay(name) || n.isOfStep(name)),
+		field == FieldCPUs && n.isUtilization(name):
 		return false
 	}
 	good, values := 0, n.values(name)
@@ -90,6 +97,13 @@ func (n *names) isTimeOfDay(name string) bool {
 		!slices.ContainsFunc(n.values(name), isOther)
 }
 
+// isOfStep reports whether a column named time has the times of steps, because another one has the part of
+// them that loading takes.
+func (n *names) isOfStep(name string) bool {
+	isLoading := func(name string) bool { return compact(name) == "datatime" }
+	return compact(name) == "time" && slices.ContainsFunc(n.have, isLoading)
+}
+
 // isUtilization reports whether a column named cpu has percentages: 95 is hardly a number of CPUs.
 func (n *names) isUtilization(name string) bool {
 	const mostOdd = 8 // a larger odd number is not a number of CPUs
@@ -108,7 +122,7 @@ func mayBe(field, text string) bool {
 		v, err := strconv.ParseFloat(text, 64)
 		return err == nil && v >= 0 && v <= schemas.MaxEpochs
 	case FieldSeconds, FieldEpochSeconds, FieldStartup:
-		v, known := output.ParseSeconds(text)
+		v, known := parseSeconds(text)
 		return known && v <= schemas.MaxSLO.Seconds()
 	case FieldStartedAt, FieldEndedAt:
 		_, err := Instant(text, time.UTC)
@@ -121,26 +135,10 @@ func mayBe(field, text string) bool {
 	case FieldModel:
 		_, err := strconv.ParseFloat(text, 64)
 		return err != nil
+	case FieldCommand:
+		return len(commandFlags(text)) > 0
 	}
 	return why == nil
-}
-
-// isPartOfBatch reports whether a column has the batch size of one device, while another column counts
-// several devices or passes. Then no column has the batch size.
-func (n *names) isPartOfBatch(batch string) bool {
-	name := compact(batch)
-	if !strings.Contains(name, "perdevice") && !strings.Contains(name, "pergpu") {
-		return false
-	}
-	for _, column := range n.have {
-		switch compact(prefixes.ReplaceAllString(column, "")) {
-		case "numgpus", "ngpus", "ngpu", "gpus", "worldsize", "numdevices", "nprocs", "gradientaccumulationsteps":
-			if slices.ContainsFunc(n.values(column), func(v string) bool { return v != "0" && v != "1" }) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // metrics finds the columns of accuracy, error and loss by their meaning: held-out data first. An
@@ -164,12 +162,24 @@ func (n *names) metrics(found, requested map[string]string) {
 			found[field], rank[field] = name, r
 		}
 	}
-	for _, name := range n.have {
-		c := output.ColumnOf(prefixes.ReplaceAllString(name, ""))
+	columns := make([]output.Column, len(n.have))
+	plainLoss, heldOutLoss := false, false
+	for i, name := range n.have {
+		columns[i] = output.ColumnOf(prefixes.ReplaceAllString(name, ""))
+		if c := columns[i]; c.Quantity == output.QuantityLoss {
+			plainLoss, heldOutLoss = plainLoss || !c.IsHeldOut && !c.IsTraining, heldOutLoss || c.IsHeldOut
+		}
+	}
+	for i, name := range n.have {
+		c := columns[i]
+		c.IsTraining = c.IsTraining || !c.IsHeldOut && plainLoss && heldOutLoss // as the loss without a scope
 		switch {
 		case c.Quantity == output.QuantityLoss && !c.IsHeldOut:
 			choose(FieldLoss, name, c.Rank)
 		case c.IsTraining:
+			if _, ok := requested[FieldAccuracy]; !ok && found[FieldAccuracy] == name {
+				delete(found, FieldAccuracy)
+			}
 		case c.Quantity == output.QuantityAccuracy:
 			choose(FieldAccuracy, name, c.Rank)
 		case c.Quantity == output.QuantityErrorRate:

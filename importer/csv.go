@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	tables "courier/regress/table"
 )
@@ -17,7 +19,8 @@ func (r *Reader) csv(name string, in io.Reader) error {
 		return fmt.Errorf("read %s: %w", name, err)
 	}
 	if err != nil || len(header) < 2 {
-		problem := "want a header of at least two columns, separated by commas, semicolons or tabs"
+		problem := "want a header of at least two columns, separated by commas, semicolons, tabs or bars (sacct" +
+			" --parsable2)"
 		if errors.Is(err, io.EOF) {
 			problem = "the file is empty; " + problem
 		}
@@ -25,8 +28,8 @@ func (r *Reader) csv(name string, in io.Reader) error {
 		r.refuse(Place{File: name, Line: 1}, refuse(ReasonUnreadable, "", "%s", problem))
 		return nil
 	}
-	c.FieldsPerRecord = -1
 	t := r.newTable(name, header)
+	t.form.isRead, t.form.hasCommas = true, c.Comma == ','
 	for {
 		cells, err := c.Read()
 		if errors.Is(err, io.EOF) {
@@ -40,6 +43,9 @@ func (r *Reader) csv(name string, in io.Reader) error {
 			return fmt.Errorf("read %s: %w", name, err)
 		default:
 			row.line, _ = c.FieldPos(0)
+			if n := len(header); len(cells) > n && c.Comma == '|' { // the command of a job has pipes
+				cells = append(cells[:n-1], strings.Join(cells[n-1:], "|"))
+			}
 			if len(cells) != len(header) {
 				row.broken = refuse(ReasonUnreadable, "", "the row has %d fields, the header %d",
 					len(cells), len(header))
@@ -47,6 +53,9 @@ func (r *Reader) csv(name string, in io.Reader) error {
 		}
 		for i, text := range cells[:min(len(cells), len(header))] {
 			row.cells[header[i]] = cell(text)
+		}
+		if row.broken == nil && !slices.ContainsFunc(cells, func(text string) bool { return cell(text) != "" }) {
+			continue // such as the line below the header of a table in Markdown
 		}
 		if err := t.add(row); err != nil {
 			return err

@@ -74,6 +74,11 @@ func brief(f importer.ReadResult) string {
 	return b.String()
 }
 
+// utf16 encodes a text of ASCII as spreadsheets do.
+func utf16(text string) string {
+	return "\xff\xfe" + strings.Join(strings.Split(text, ""), "\x00") + "\x00"
+}
+
 func TestReader_CSV(t *testing.T) {
 	for _, c := range []struct {
 		name, text string
@@ -86,20 +91,23 @@ func TestReader_CSV(t *testing.T) {
 				"1,64,1,lenet5,493.510662,0.9567\n2,64,3,lenet5,531.700452,0.9585\n",
 			nil,
 			"lenet5 b64 c1 e10 on runs from 2020-10-21T00:00:00 493.510662s finished accuracy 0.9567\n" +
-				"lenet5 b64 c2 e10 on runs from 2020-10-21T00:08:14.51 531.700452s finished beside 2 accuracy 0.9585\n",
+				"lenet5 b64 c2 e10 on runs from 2020-10-21T00:08:14.51 531.700452s finished beside 2 accuracy " +
+				"0.9585\n",
 		},
 		{
 			"a time in minutes without its unit",
 			"model,batch,cpus,start,end,duration\nm,64,1,2020-10-21T10:00:00Z,2020-10-21T10:05:10Z,5.2\n",
 			nil,
-			"refused: runs.csv:2: duration_seconds (duration): 5.2 is in minutes or hours, because start and end are" +
+			"refused: runs.csv:2: duration_seconds (duration): 5.2 is in minutes or hours, because start and " +
+				"end are" +
 				" 310 s apart: put the unit into the name of the column, as in \"duration (min)\"\n",
 		},
 		{
 			"datasets, and a default where there is none",
 			"model,dataset,batch,cpus,time_s\nm,imagenet,64,1,72.5\nm,,64,1,65.25\n",
 			func(o *importer.Options) { o.Defaults[importer.FieldDataset] = "cifar10" },
-			"m@imagenet b64 c1 e10 on runs from 2020-10-21T00:00:00 72.5s finished\nm@cifar10 b64 c1 e10 on runs from" +
+			"m@imagenet b64 c1 e10 on runs from 2020-10-21T00:00:00 72.5s finished\nm@cifar10 b64 c1 e10 on " +
+				"runs from" +
 				" 2020-10-21T00:01:13.5 65.25s finished\n",
 		},
 		{
@@ -205,15 +213,48 @@ func TestReader_CSV(t *testing.T) {
 				"m,64,none,100,0.9,ok\nm,64,1,soon,0.9,ok\nm,64,1,100,930,ok\nm,64,1,100,0.9,odd\n",
 			nil,
 			"refused: runs.csv:2: batch_size (batch): \"64.5\" is not a whole number between 1 and 16777216\n" +
-				"refused: runs.csv:3: cpus: missing in the source: name its column with --columns cpus=NAME, or give" +
+				"refused: runs.csv:3: cpus: missing in the source: name its column with --columns cpus=NAME, or " +
+				"give" +
 				" --cpus\n" +
-				"refused: runs.csv:4: duration_seconds (time_s): \"soon\" is not a time in seconds, such as 493.5, or" +
+				"refused: runs.csv:4: duration_seconds (time_s): \"soon\" is not a time in seconds, such as " +
+				"493.5, or" +
 				" with a unit, such as 8m13.5s\n" +
 				"refused: runs.csv:5: accuracy: \"930\" is neither a number between 0 and 1 nor a percentage\n" +
 				"refused: runs.csv:6: outcome (status): \"odd\" is not finished, failed or cancelled\n",
 		},
 		{
-			"percentages, and processes of scikit-learn", "model,batch,cpu,n_jobs,network,time_s\nm,64,95,4,12.5,100\n",
+			"a table of people: comments, a title, decimal commas, units, words of another language, and a sum",
+			"# sweep, 2024\nSetup;;;Result;\nModell;Batch\u00a0Size;CPUs;Dauer [min];val. acc. [%]\n" +
+				"m;64;1;1.000,5;0,9\nm;128;1;900,25;71,5\n;;;;\nMean;;;950,4;36,2\n", nil,
+			"m b64 c1 e10 on runs from 2020-10-21T00:00:00 60030s finished accuracy 0.009\n" +
+				"m b128 c1 e10 on runs from 2020-10-21T16:40:31 54015s finished accuracy 0.715\n" +
+				"refused: runs.csv:7: the row \"Mean\" sums up others: it is no run or epoch\n",
+		},
+		{
+			"UTF-16, thousands, a duration of ISO 8601, and the size of all devices",
+			utf16("model\tbatch size\teffective_batch_size\tcpus\ttime\tsamples\n" +
+				"m\t\t1,024\t2\tPT1H0.5S\t60,000.0\n"), nil,
+			"m b1024 c2 e10 on runs from 2020-10-21T00:00:00 3600.5s finished\n",
+		},
+		{
+			"a ratio among percentages, and an end that may be either", "model,batch,cpus,time_s,acc,state\n" +
+				"m,64,1,10.5,93,done\nm,32,1,11.5,0.91,done\nm,16,1,12.5,90,terminated\n", nil,
+			"m b64 c1 e10 on runs from 2020-10-21T00:00:00 10.5s finished accuracy 0.93\n" +
+				"refused: runs.csv:3: accuracy (acc): 0.91 may be a ratio or a percentage: other rows have " +
+				"percentages\n" +
+				"refused: runs.csv:4: outcome (state): \"terminated\" is not finished, failed or cancelled\n",
+		},
+		{
+			"the flags of commands", "cmd id,Args,request cpus,wall time\n" +
+				"1,t.py -b 64 --model m,2,10.5\n2,torchrun --nproc_per_node=2 t.py " +
+				"--per_device_train_batch_size 8 --model m,2,9.5\n",
+			func(o *importer.Options) { o.Columns = map[string]string{importer.FieldCommand: "Args"} },
+			"m b64 c2 e10 on runs from 2020-10-21T00:00:00 10.5s finished\n" +
+				"m b0 c2 e10 on runs from 2020-10-21T00:00:11.5 9.5s finished\n",
+		},
+		{
+			"percentages, and processes of scikit-learn", "model,batch,cpu,n_jobs,network,time_s\n" +
+				"m,64,95,4,12.5,100\n",
 			func(o *importer.Options) { o.Defaults[importer.FieldCPUs] = "2" },
 			"m b64 c2 e10 on runs from 2020-10-21T00:00:00 100s finished\n",
 		},
@@ -231,7 +272,8 @@ func TestReader_CSV(t *testing.T) {
 			"model,batch,cpus,time_s,status\nm,64,1,100,RUNNING\nm,64,1,100,FAILED\n",
 			nil,
 			"refused: runs.csv:2: outcome (status): the run is running: only ended runs can be imported\n" +
-				"refused: runs.csv:3: outcome (status): the run has failed, and no epoch has a time: nothing can be" +
+				"refused: runs.csv:3: outcome (status): the run ended as failed, and no epoch has a time: " +
+				"nothing can be" +
 				" learned from it\n",
 		},
 		{
@@ -256,17 +298,19 @@ func TestReader_CSV(t *testing.T) {
 		{
 			"rows of the wrong length, and quotes",
 			"model,batch,cpus,time_s\nm,64,1\n\"m\",64,1,100\nm\"x,64,1,100\n", nil,
-			"m b64 c1 e10 on runs from 2020-10-21T00:00:00 100s finished\nrefused: runs.csv:2: the row has 3 fields," +
+			"m b64 c1 e10 on runs from 2020-10-21T00:00:00 100s finished\nrefused: runs.csv:2: the row has 3 " +
+				"fields," +
 				" the header 4\nrefused: runs.csv:4: bare \" in non-quoted-field\n",
 		},
 		{
 			"empty", "", nil,
 			"refused: runs.csv:1: the file is empty; want a header of at least two columns, separated by" +
-				" commas, semicolons or tabs\n",
+				" commas, semicolons, tabs or bars (sacct --parsable2)\n",
 		},
 		{
 			"no table", "hello\n", nil,
-			"refused: runs.csv:1: want a header of at least two columns, separated by commas, semicolons or tabs\n",
+			"refused: runs.csv:1: want a header of at least two columns, separated by commas, semicolons," +
+				" tabs or bars (sacct --parsable2)\n",
 		},
 	} {
 		o := importer.Options{
@@ -312,8 +356,47 @@ func TestReader_CSVWithARowPerEpoch(t *testing.T) {
 			"rows are steps", "iteration,time,model,batch,cpus\n99,0.35,m,64,2\n199,0.34,m,64,2\n", "5",
 			"refused: runs.csv:2: epoch: the rows are steps of one run, by the column iteration: give --columns " +
 				"epoch=iteration if a step is an epoch, or --columns run_id=NAME if a row is a run\n" +
-				"refused: runs.csv:3: epoch: the rows are steps of one run, by the column iteration: give --columns " +
+				"refused: runs.csv:3: epoch: the rows are steps of one run, by the column iteration: give " +
+				"--columns " +
 				"epoch=iteration if a step is an epoch, or --columns run_id=NAME if a row is a run\n",
+		},
+		{
+			"the column epochs may count", "epochs,model,batch,cpus,time\n1,m,64,2,5\n2,m,64,2,6\n", "",
+			"refused: runs.csv:2: epochs: the column epochs counts the rows: give --columns epoch=epochs if a " +
+				"row is an" +
+				" epoch, or --columns epochs=epochs if it is a run\nrefused: runs.csv:3: epochs: the column " +
+				"epochs counts the" +
+				" rows: give --columns epoch=epochs if a row is an epoch, or --columns epochs=epochs if it is a " +
+				"run\n",
+		},
+		{
+			"the accuracy beside the loss of the training",
+			"epoch,accuracy,loss,val_loss,model,batch,cpus,time\n1,0.9,1,1.2,m,64,2,5\n", "",
+			"m b64 c2 e1 on runs from 2020-10-21T00:00:00 5s finished 1:5\n",
+		},
+		{
+			"percentages of errors, seeds, a total, and the index of pandas",
+			",seed,epoch #,time (mm:ss),test err,model,batch,cpus\n0,7,1,00:06,1.5,m,64,2\n1,7,2,00:05,0.5,m,64,2\n" +
+				"2,8,1,00:07,2.5,m,64,2\n", "",
+			"m b64 c2 e2 on runs from 2020-10-21T00:00:00 11s finished accuracy 0.995 1:6=0.985 2:5=0.995\n" +
+				"m b64 c2 e1 on runs from 2020-10-21T00:00:12 7s finished accuracy 0.975 1:7=0.975\n",
+		},
+		{
+			"times of the day", "epoch,time,model,batch,cpus\n1,13:57:28,m,64,2\n2,13:58:30,m,64,2\n" +
+				"3,13:59:31,m,64,2\n", "",
+			"refused: runs.csv:2: duration_seconds: is it the time of each epoch, or since the start? The " +
+				"values grow" +
+				" from 50248 to 50371: name the column with --columns epoch_seconds=NAME if it is the time of each\n",
+		},
+		{
+			"times at parts of epochs",
+			"epoch,elapsed,model,batch,cpus\n0.75,30,m,64,2\n1.5,60,m,64,2\n2.25,90,m,64,2\n3,120,m,64,2\n", "",
+			"m b64 c2 e3 on runs from 2020-10-21T00:00:00 120s finished\n",
+		},
+		{
+			"times of steps", "epoch,data_time,time,model,batch,cpus\n1,0.1,0.3,m,64,2\n2,0.1,0.3,m,64,2\n", "",
+			"refused: runs.csv:2: epoch_seconds: missing in a row per epoch: name its column with --columns" +
+				" epoch_seconds=NAME\n",
 		},
 		{
 			"a row about the run before its epochs",
@@ -361,7 +444,8 @@ func TestReader_CSVWithARowPerEpoch(t *testing.T) {
 				" epoch_seconds=NAME\n",
 		},
 		{
-			"rows of batches", "epoch,batch_idx,time,model,batch,cpus\n1,0,5,m,64,2\n1,1,5,m,64,2\n2,0,5,m,64,2\n", "",
+			"rows of batches", "epoch,batch_idx,time,model,batch,cpus\n1,0,5,m,64,2\n1,1,5,m,64,2\n" +
+				"2,0,5,m,64,2\n", "",
 			"refused: runs.csv:2: epoch: epoch 1 has several rows with times, as of its batches: only one row of an" +
 				" epoch may have a time\n",
 		},
@@ -379,14 +463,16 @@ func TestReader_CSVWithARowPerEpoch(t *testing.T) {
 		},
 		{
 			"two times that may be either", "epoch,time,model,batch,cpus\n1,30,m,64,2\n2,60,m,64,2\n", "",
-			"refused: runs.csv:2: duration_seconds: is it the time of each epoch, or since the start? The values grow" +
+			"refused: runs.csv:2: duration_seconds: is it the time of each epoch, or since the start? The " +
+				"values grow" +
 				" from 30 to 60: name the column with --columns epoch_seconds=NAME if it is the time of each\n",
 		},
 		{
 			"the time since the start of a run that was resumed",
 			"epoch,time,model,batch,cpus\n1,42.7,m,64,2\n2,81.5,m,64,2\n3,39.3,m,64,2\n4,78.9,m,64,2\n", "",
 			"refused: runs.csv:2: duration_seconds: is it the time of each epoch, or since the start of a" +
-				" run that was resumed? Name the column with --columns epoch_seconds=NAME if it is the time of each\n",
+				" run that was resumed? Name the column with --columns epoch_seconds=NAME if it is the time of " +
+				"each\n",
 		},
 		{
 			"times of epochs that vary",
@@ -397,16 +483,19 @@ func TestReader_CSVWithARowPerEpoch(t *testing.T) {
 			"exit codes and the index of pandas",
 			",bs,model,n_cores,epochs,train_minutes,exit_code\n0,64,m,2,5,1.5,0\n1,32,m,2,5,2.5,1\n", "",
 			"m b64 c2 e5 on runs from 2020-10-21T00:00:00 90s finished\n" +
-				"refused: runs.csv:3: outcome (exit_code): the run has failed, and no epoch has a time: nothing" +
+				"refused: runs.csv:3: outcome (exit_code): the run ended as failed, and no epoch has a time: " +
+				"nothing" +
 				" can be learned from it\n",
 		},
 		{
-			"numbers of rows", "id,epoch,epoch_time,val_acc,model,batch,cpus\n7,0,9,0.5,m,64,2\n8,1,8,0.6,m,64,2\n", "",
+			"numbers of rows", "id,epoch,epoch_time,val_acc,model,batch,cpus\n7,0,9,0.5,m,64,2\n" +
+				"8,1,8,0.6,m,64,2\n", "",
 			"m b64 c2 e2 on runs from 2020-10-21T00:00:00 17s finished accuracy 0.6 1:9=0.5 2:8=0.6\n",
 		},
 		{
 			"the last epoch of each run, as tracking tools export it",
-			"Name,batch_size,epochs,epoch,train_loss,Runtime,model,cpus\na,64,10,9,0.3,100,m,2\nb,32,10,1,0.9,20,m,2\n",
+			"Name,batch_size,epochs,epoch,train_loss,Runtime,model,cpus\na,64,10,9,0.3,100,m,2\n" +
+				"b,32,10,1,0.9,20,m,2\n",
 			"",
 			"m b64 c2 e10 on runs from 2020-10-21T00:00:00 100s finished\n" +
 				"refused: runs.csv:3: epochs_done (epoch): the run ended after epoch 1 of 10, counted from 0 or 1:" +
@@ -441,7 +530,8 @@ func TestReader_CSVWithARowPerEpoch(t *testing.T) {
 			"m b64 c2 e5 on runs from 2020-10-21T00:00:00 1.5s finished\n",
 		},
 		{
-			"the number of epochs of each run", "epoch,model,batch,cpus,time (min)\n10,m,64,2,1.5\n20,m,64,2,2.5\n", "",
+			"the number of epochs of each run", "epoch,model,batch,cpus,time (min)\n10,m,64,2,1.5\n" +
+				"20,m,64,2,2.5\n", "",
 			"m b64 c2 e10 on runs from 2020-10-21T00:00:00 90s finished\n" +
 				"m b64 c2 e20 on runs from 2020-10-21T00:01:31 150s finished\n",
 		},

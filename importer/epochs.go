@@ -28,7 +28,7 @@ type epochRow struct {
 
 // epoch adds a row to its run. An invalid row invalidates the whole run.
 func (t *table) epoch(d *runDraft, phase output.Column) {
-	id := d.values[FieldRunID]
+	id := t.runOf(d)
 	run := t.open[id]
 	if run == nil {
 		run = &epochRun{draft: d}
@@ -59,6 +59,19 @@ func (t *table) epoch(d *runDraft, phase output.Column) {
 	run.rows = append(run.rows, e)
 }
 
+// runOf returns what the rows of one run have in common: their ID, or without one their configuration. A column
+// named batch may count batches.
+func (t *table) runOf(d *runDraft) string {
+	if t.columns[FieldRunID] != "" {
+		return d.values[FieldRunID]
+	}
+	id := d.values[FieldModel] + "\n" + d.values[FieldDataset]
+	if compact(t.columns[FieldBatchSize]) != "batch" {
+		id += "\n" + d.values[FieldBatchSize]
+	}
+	return id
+}
+
 // constants takes the values of a row about the whole run. A run has one batch size: a column that
 // varies may be the number of the batch.
 func (r *epochRun) constants(d *runDraft) *Refusal {
@@ -86,12 +99,7 @@ func epochOf(d *runDraft, errorColumn string) (e epochRow, why *Refusal) {
 	e.number = number
 	v := &fieldValues{text: func(field string) string { return d.values[field] }}
 	e.Seconds, e.clock = valueOf(v, FieldEpochSeconds, seconds), valueOf(v, FieldSeconds, seconds)
-	if accuracy, err := strconv.ParseFloat(d.values[FieldAccuracy], 64); err == nil && accuracy > 1 && accuracy <= 100 {
-		e.Accuracy = &accuracy // see convertPercentages
-	} else {
-		e.Accuracy = valueOf(v, FieldAccuracy, ratio)
-	}
-	if e.Accuracy == nil {
+	if e.Accuracy = valueOf(v, FieldAccuracy, ratio); e.Accuracy == nil {
 		if wrong := valueOf(v, FieldError, ratio); wrong != nil {
 			e.Accuracy = accuracyOf(*wrong)
 			e.Metric, e.Printed = strings.ReplaceAll(normalize(errorColumn), "_", " "), *wrong
@@ -121,7 +129,6 @@ func (t *table) epochs(run *epochRun) *Refusal {
 	for i := range rows {
 		d.epochs = append(d.epochs, rows[i].PastEpoch)
 	}
-	convertPercentages(d.epochs)
 	switch n := len(rows); {
 	case len(times) == n:
 		_, isRequested := t.o.Columns[field]
@@ -178,6 +185,9 @@ func (t *table) merge(rows []epochRow) ([]epochRow, *Refusal) {
 	var all []epochRow
 	for _, e := range rows {
 		e.Number = uint32(max(1, math.Ceil(e.number)))
+		if math.Ceil(e.number)-e.number > wholeEpoch {
+			e.clock = 0 // not that of the end of the epoch
+		}
 		if fromZero {
 			e.Number = uint32(e.number) + 1
 		}
@@ -216,6 +226,9 @@ func (t *table) merge(rows []epochRow) ([]epochRow, *Refusal) {
 	return all, nil
 }
 
+// wholeEpoch is the maximum part of an epoch that its last row may lack, such as 0.9968 without the last batch.
+const wholeEpoch = 0.02
+
 // clockGrows reports whether the clocks of rows grow from epoch to epoch, and never fall.
 func clockGrows(rows []epochRow) bool {
 	var last epochRow
@@ -230,6 +243,9 @@ func clockGrows(rows []epochRow) bool {
 	}
 	return true
 }
+
+// hour is the time from which epochs that take a little longer each time are rather times of the day.
+const hour = 3600
 
 // totalNames are words of columns that hold the time since the start of a run.
 var totalNames = []string{"total", "elapsed", "cumul", "since", "wall", "runtime"}
@@ -270,7 +286,7 @@ func durationsOf(values []float64, column, field string, isRequested bool) ([]fl
 	switch {
 	case isTotal, n > 2 && isEven && first <= 4 && field == FieldSeconds, n > 3 && isEven && first <= 1.5:
 		return append([]float64{values[0]}, steps...), nil
-	case field == FieldEpochSeconds || first >= 20:
+	case field == FieldEpochSeconds || first >= 20 && !(isEven && (n > 3 || values[0] >= hour)):
 		return values, nil
 	}
 	return nil, refuse(ReasonInvalid, field, "is it the time of each epoch, or since the start? The values"+

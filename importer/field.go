@@ -39,6 +39,11 @@ const (
 	FieldEpoch           = "epoch" // number of the epoch, if a row is an epoch
 	FieldEpochSeconds    = "epoch_seconds"
 	FieldLoss            = "loss"
+	FieldCommand         = "command"    // whose flags have the fields that no column has
+	FieldTimeLimit       = "time_limit" // of the batch system
+	FieldDevices         = "devices"    // of a run, if the batch size is that of one
+	FieldAccumulation    = "accumulation_steps"
+	FieldJobName         = "job_name" // the model of a job of a batch system that has no other
 )
 
 // count parses a whole number between 1 and limit.
@@ -51,11 +56,32 @@ func count(field, text string, limit uint64) (uint64, *Refusal) {
 	return uint64(v), nil
 }
 
+// parseSeconds returns the seconds of a duration, also in the form of ISO 8601, such as PT1H2M3S.
+func parseSeconds(text string) (seconds float64, known bool) {
+	text = strings.TrimSpace(text)
+	if iso, isISO := strings.CutPrefix(text, "P"); isISO && strings.Contains(iso, "T") {
+		text = strings.ToLower(strings.Replace(iso, "T", "", 1))
+	}
+	return output.ParseSeconds(text)
+}
+
+// limitSeconds returns the seconds of a time limit, of which a plain number is in minutes, as in Slurm; 0
+// without a limit.
+func limitSeconds(text string) float64 {
+	limit, known := parseSeconds(text)
+	if _, err := strconv.ParseFloat(text, 64); err == nil {
+		limit *= 60
+	}
+	if !known || !(limit > 0) {
+		return 0
+	}
+	return limit
+}
+
 // seconds parses a duration above 0, or a start-up that takes no time: a number of seconds, or a text such as
 // 8m13.5s, 1.2min, 01:02:03, 1-02:03:04 or "0 days 00:05:00".
 func seconds(field, text string) (float64, *Refusal) {
-	text = strings.TrimSpace(text)
-	v, known := output.ParseSeconds(text)
+	v, known := parseSeconds(text)
 	switch {
 	case !known:
 		return 0, refuse(ReasonInvalid, field,
@@ -145,9 +171,9 @@ var outcomes = map[string]string{"": schemas.EventFinished}
 func init() {
 	for outcome, words := range map[string]string{
 		schemas.EventFinished: "finished success successful succeeded complete completed done ok pass" +
-			" passed terminated true cd",
+			" passed true cd",
 		schemas.EventFailed: "failed fail failure error crashed timeout node_fail out_of_memory oom" +
-			" oomkilled boot_fail deadline preempted evicted false",
+			" oomkilled boot_fail deadline preempted evicted exit false",
 		schemas.EventCancelled: "cancelled canceled killed pruned stopped aborted revoked interrupted",
 		"": "running in_progress in-progress scheduled" +
 			" started pending queued waiting paused submitted requeued suspended" +

@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"courier/runner/output"
 )
 
 // Fields with one value per epoch.
@@ -112,9 +114,11 @@ func (s *jsonSource) value(line int, text []byte) error {
 		s.events.event(at, textOf(fields["subject"]), fields["event"])
 		return nil
 	}
-	if jobs := append(podsOf(text), slurmDocument(fields)...); jobs != nil {
+	if jobs := podsOf(text); jobs != nil {
 		for _, cells := range jobs {
-			s.batchJob(at, cells)
+			if err := s.add(record{line: line, cells: cells}); err != nil {
+				return err
+			}
 		}
 		return nil
 	}
@@ -142,7 +146,7 @@ func (s *jsonSource) areRows(element json.RawMessage, object map[string]json.Raw
 		return slices.ContainsFunc(fields, func(field string) bool { return found[field] != "" })
 	}
 	row := of(inner)
-	return has(row, FieldEpoch) || has(row, FieldModel, FieldBatchSize, FieldEpochs) &&
+	return has(row, FieldEpoch) || has(row, FieldModel, FieldBatchSize, FieldEpochs, FieldCommand) &&
 		!has(of(object), FieldSeconds, FieldEpochSeconds, FieldEndedAt)
 }
 
@@ -257,5 +261,21 @@ func (d *runDraft) lists(of map[string][]*float64) *Refusal {
 		}
 		d.epochs = append(d.epochs, e)
 	}
+	convertPercentages(d.epochs)
 	return nil
+}
+
+// convertPercentages converts the accuracies of epochs to ratios if one of them is above 1: a low
+// percentage alone may look like a ratio.
+func convertPercentages(epochs []PastEpoch) {
+	isPercent := func(e PastEpoch) bool { return e.Accuracy != nil && *e.Accuracy > 1 }
+	if !slices.ContainsFunc(epochs, isPercent) {
+		return
+	}
+	for i := range epochs {
+		if v := epochs[i].Accuracy; v != nil {
+			r := output.FromPercent(*v)
+			epochs[i].Accuracy = &r
+		}
+	}
 }

@@ -124,7 +124,7 @@ const pods = `{"kind":"List","items":[
 
 func TestReader_Pods(t *testing.T) {
 	const want = "train b64 c4 e5 on n1 from 2021-03-01T10:00:00 3600s finished\n" +
-		"refused: pods.json: State: the job is running: only ended jobs can be imported\n"
+		"refused: pods.json: outcome (status.phase): the run is running: only ended runs can be imported\n"
 	if got := brief(read(t, importer.Options{Now: now}, "pods.json", pods)); got != want {
 		t.Errorf("got %s\nwant %s", got, want)
 	}

@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"cmp"
 	"encoding/json"
 	"math"
 	"slices"
@@ -34,7 +35,10 @@ type kubeContainer struct {
 	Resources     struct{ Requests, Limits map[string]string }
 }
 
-// podsOf returns the cells of the pods or jobs in a document, see batchNames; nil if it has none.
+// jobLabels are the labels of a pod that name its job, the preferred one last.
+var jobLabels = []string{"app.kubernetes.io/name", "app", "job-name", "batch.kubernetes.io/job-name"}
+
+// podsOf returns the cells of the pods or jobs in a document; nil if it has none.
 func podsOf(document []byte) (jobs []map[string]string) {
 	var list kubeObject
 	if json.Unmarshal(document, &list) != nil || list.Kind == "" {
@@ -49,6 +53,10 @@ func podsOf(document []byte) (jobs []map[string]string) {
 		if containers := slices.Concat(o.Spec.Containers, o.Spec.Template.Spec.Containers); len(containers) > 0 {
 			cells := map[string]string{}
 			flatten(cells, "", fields)
+			cells["job_id"], cells["job_name"] = cells["metadata.name"], cells["metadata.name"]
+			for _, label := range jobLabels {
+				cells["job_name"] = cmp.Or(cells["metadata.labels."+label], cells["job_name"])
+			}
 			o.job(cells, containers)
 			jobs = append(jobs, cells)
 		}

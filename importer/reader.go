@@ -89,13 +89,6 @@ type runDraft struct {
 	values map[string]string // by field
 	called map[string]string // field to its name in the source, for error messages
 	epochs []PastEpoch
-
-	limit     float64 // time limit of the batch system in seconds; 0: none
-	isTimeout bool    // the batch system ended the run at its limit
-}
-
-func newDraft(at Place) *runDraft {
-	return &runDraft{Place: at, values: map[string]string{}, called: map[string]string{}}
 }
 
 // set sets a field to a number.

@@ -27,22 +27,42 @@ func (n *names) phase() string {
 	return ""
 }
 
-// steps returns the column that counts the steps of one run, "" if each row is an epoch or a run. Rows with
-// different batch sizes are runs.
-func (n *names) steps(found map[string]string) string {
-	if found[FieldEpoch] != "" || found[FieldRunID] != "" ||
-		len(slices.Compact(n.values(found[FieldBatchSize]))) > 1 {
-		return ""
+// unclear returns the refusal of all rows if they may be steps of one run, or its epochs, instead of runs; nil
+// if they are not. Rows with different batch sizes are runs.
+func (n *names) unclear(found, requested map[string]string) *Refusal {
+	if found[FieldEpoch] != "" || found[FieldRunID] != "" {
+		return nil
+	}
+	epochs := found[FieldEpochs]
+	if _, ok := requested[FieldEpochs]; !ok && n.numbersRows(epochs) && numberOf(n.values(epochs)[0]) <= 1 {
+		return refuse(ReasonSteps, FieldEpochs, "the column %s counts the rows: give --columns epoch=%s if a row"+
+			" is an epoch, or --columns epochs=%s if it is a run", epochs, epochs, epochs)
+	}
+	batch := found[FieldBatchSize]
+	_, isNamed := requested[FieldBatchSize]
+	countsBatches := !isNamed && n.numbersRows(batch)
+	if !countsBatches && len(slices.Compact(n.values(batch))) > 1 {
+		return nil
 	}
 	for _, name := range n.have {
+		isStep := countsBatches && name == batch
 		switch compact(prefixes.ReplaceAllString(name, "")) {
 		case "step", "steps", "globalstep", "iter", "iters", "iteration", "iterations":
-			if values := n.values(name); len(values) > 1 && areGrowing(values) {
-				return name
-			}
+			isStep = true
+		}
+		if values := n.values(name); isStep && len(values) > 1 && areGrowing(values) {
+			return refuse(ReasonSteps, FieldEpoch, "the rows are steps of one run, by the column %s: "+
+				"give --columns epoch=%s if a step is an epoch, or --columns run_id=NAME if a row is a run", name, name)
 		}
 	}
-	return ""
+	return nil
+}
+
+// arePercentages decides by the name of a column, or by a value above 1: a low percentage alone may look like a
+// ratio.
+func (n *names) arePercentages(name string) bool {
+	isAboveOne := func(v string) bool { return numberOf(v) > 1 && numberOf(v) <= 100 }
+	return strings.Contains(name, "%") || slices.ContainsFunc(n.values(name), isAboveOne)
 }
 
 // areGrowing reports whether each text is a number above the previous one.
@@ -99,7 +119,7 @@ func (n *names) numbersRows(column string) bool {
 // identifiesRows reports whether a column has a different value in each of several rows.
 func (n *names) identifiesRows(column string) bool {
 	values := n.values(column)
-	return len(values) > 1 && len(slices.Compact(slices.Sorted(slices.Values(values)))) == len(values)
+	return column != "" && len(values) > 1 && len(slices.Compact(slices.Sorted(slices.Values(values)))) == len(values)
 }
 
 // isAmount reports whether a column of a table with a row per run has the number of epochs that were

@@ -117,8 +117,8 @@ func (s *Summary) WriteText(out io.Writer) error {
 		fmt.Fprintf(out, "\t%d  %s\n", r.Runs, r.Reason)
 	}
 	if s.UnknownBatchSize > 0 {
-		fmt.Fprintf(out, "%s without a batch size, from which nothing is learned about known ones: name the column"+
-			" with --columns batch_size=NAME, or give --batch-size\n", runs(s.UnknownBatchSize))
+		fmt.Fprintf(out, "%s without a known batch size of all devices, from which nothing is learned about known"+
+			" ones: name its column with --columns batch_size=NAME, or give --batch-size\n", runs(s.UnknownBatchSize))
 	}
 	s.writeRefusals(out)
 	for _, line := range s.Trained {

@@ -32,7 +32,11 @@ type table struct {
 	sample  []record
 	columns map[string]string // field to column; nil: not decided
 	phase   string            // see names.phase
-	steps   string            // see names.steps
+	form    numberForm
+	percent map[string]bool // fields whose numbers are percentages
+	hasSums bool            // rows with the name of a sum are sums
+	unclear *Refusal        // of all rows; nil: none
+	lastJob string          // see isStep
 	open    map[string]*epochRun
 	order   []string
 }
@@ -44,6 +48,7 @@ func (r *Reader) newTable(name string, header []string) *table {
 // add takes a row.
 func (t *table) add(row record) error {
 	if t.columns != nil {
+		t.form.plain(row.cells)
 		t.row(&row)
 		return nil
 	}
@@ -65,12 +70,18 @@ func (t *table) decide() error {
 			}
 		}
 	}
+	t.form.decide(t.sample)
+	n := names{t.header, t.values}
+	t.columns, t.phase = columnsOf(n, t.o.Columns), n.phase()
 	if err := t.check(); err != nil {
 		return err
 	}
-	n := names{t.header, t.values}
-	t.columns, t.phase = columnsOf(n, t.o.Columns), n.phase()
-	t.steps = n.steps(t.columns)
+	t.unclear = n.unclear(t.columns, t.o.Columns)
+	t.percent = map[string]bool{
+		FieldAccuracy: n.arePercentages(t.columns[FieldAccuracy]),
+		FieldError:    n.arePercentages(t.columns[FieldError]),
+	}
+	t.findSums()
 	maps.Copy(t.found.Columns, t.columns)
 	t.noteUnused()
 	for i := range t.sample {
@@ -107,7 +118,8 @@ func (t *table) check() error {
 		return nil // no row can be read
 	}
 	for field, column := range t.o.Columns {
-		if t.isFixed && !slices.Contains(t.header, column) {
+		mayBeFlag := t.columns[FieldCommand] != ""
+		if t.isFixed && !mayBeFlag && !slices.Contains(t.header, column) {
 			return fmt.Errorf("%s: --columns %s=%s: no such column; it has %s", t.name, field,
 				column, strings.Join(t.header, ", "))
 		}
@@ -122,12 +134,12 @@ func (t *table) check() error {
 }
 
 // noValue are texts of cells without a value.
-var noValue = []string{"nan", "none", "null", "n/a", "na", "-", "--", "nat", "<na>"}
+var noValue = []string{"nan", "none", "null", "n/a", "na", "nat", "<na>", "none assigned"}
 
 // cell returns the text of a cell, "" if it stands for no value.
 func cell(text string) string {
 	text = strings.TrimSpace(text)
-	if slices.Contains(noValue, strings.ToLower(text)) {
+	if slices.Contains(noValue, strings.ToLower(text)) || strings.Trim(text, ":-") == "" {
 		return ""
 	}
 	return text
@@ -141,11 +153,23 @@ func (t *table) row(row *record) {
 		}
 	}
 	d := &runDraft{Place: Place{t.name, row.line}, values: map[string]string{}, called: t.columns}
+	_, perEpoch := t.columns[FieldEpoch]
 	for field, column := range t.columns {
 		d.values[field] = inWords(field, column, row.cells[column])
+		if v := numberOf(d.values[field]); t.percent[field] && v > 0 && v <= 100 {
+			d.values[field] += "%"
+			if v <= 1 && !perEpoch && !strings.Contains(column, "%") && row.broken == nil {
+				row.broken = refuse(ReasonInvalid, callField(t.columns, field),
+					"%g may be a ratio or a percentage: other rows have percentages", v)
+			}
+		}
 	}
-	_, perEpoch := t.columns[FieldEpoch]
+	t.complete(d)
 	switch {
+	case t.isOfJobs() && t.isStep(d.values[FieldRunID]):
+	case t.hasSums && slices.Contains(sums, strings.ToLower(row.cells[t.header[0]])):
+		t.reject(d.Place, refuse(ReasonInvalid, "", "the row %q sums up others: it is no run or epoch",
+			clip(row.cells[t.header[0]])))
 	case row.broken != nil && (!perEpoch || len(row.cells) == 0): // epochs may lack cells
 		t.reject(d.Place, row.broken)
 	case row.lists != nil:
@@ -154,10 +178,9 @@ func (t *table) row(row *record) {
 			return
 		}
 		t.addRun(d)
-	case t.steps != "":
-		t.reject(d.Place, refuse(ReasonSteps, FieldEpoch, "the rows are steps of one run, by the column %s: "+
-			"give --columns epoch=%s if a step is an epoch, or --columns run_id=NAME if a row is a run",
-			t.steps, t.steps))
+	case t.unclear != nil:
+		why := *t.unclear
+		t.reject(d.Place, &why)
 	case perEpoch:
 		t.epoch(d, output.ColumnOf(row.cells[t.phase]))
 	default:
@@ -176,11 +199,39 @@ func inWords(field, column, text string) string {
 	case field == FieldOutcome && exitCode.MatchString(column):
 		return endOf(v == 0)
 	}
+	if field == FieldOutcome && isFailure.MatchString(column) {
+		if failed, err := strconv.ParseBool(strings.ToLower(text)); err == nil {
+			return endOf(!failed)
+		}
+	}
 	return text
 }
 
+// isFailure matches the names of columns that are true for a run that failed.
+var isFailure = regexp.MustCompile(`(?i)(?:failed|crashed)$`)
+
 // exitCode matches the names of columns of exit codes.
 var exitCode = regexp.MustCompile(`(?i)(?:exit[ ._-]?(?:code|status)|return[ ._-]?code)$`)
+
+// sums are names of rows about others.
+var sums = []string{
+	"mean", "avg", "average", "median", "std", "stdev", "sd", "sum", "total", "min", "max", "overall",
+}
+
+// findSums decides whether rows with the name of a sum in the first column are sums. A setting may have such
+// values, too.
+func (t *table) findSums() {
+	if len(t.header) == 0 {
+		return
+	}
+	values, found := t.values(t.header[0]), 0
+	for _, text := range values {
+		if slices.Contains(sums, strings.ToLower(text)) {
+			found++
+		}
+	}
+	t.hasSums = found > 0 && 2*found <= len(values)
+}
 
 // end adds the runs whose rows are epochs.
 func (t *table) end() error {

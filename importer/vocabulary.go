@@ -15,45 +15,57 @@ var fieldNames = []struct {
 	field string
 	known string
 }{
-	{FieldRunID, "run_id run_uuid run id job_id job trial_id task_id trial number run_name experiment name" +
-		" training_job_name"},
-	{FieldModel, "model model_name network net architecture arch backbone"},
+	{FieldRunID, "run_id run_uuid run id job_id_raw job_id job trial_id task_id trial number run_name experiment name" +
+		" training_job_name seed fold"},
+	{FieldModel, "model model_name network net architecture arch backbone modell modèle modelo 模型"},
 	{FieldDataset, "dataset dataset_name data_set"},
-	{FieldBatchSize, "batch_size batchsize batch bs global_batch_size total_batch_size train_batch_size" +
-		" per_device_train_batch_size minibatch_size mini_batch_size samples_per_gpu bsz"},
+	{FieldBatchSize, "batch_size batchsize batch bs global_batch_size total_batch_size effective_batch_size" +
+		" total_train_batch_size train_batch_size" +
+		" per_device_train_batch_size minibatch_size mini_batch_size samples_per_gpu batch_size_per_gpu" +
+		" batch_size_per_device bsz batchgröße 批大小"},
 	{FieldCPUs, "cpus cpu cores num_cpus ncpus total_cores alloc_cpus cpus_per_trial n_cpus n_cores" +
-		" num_cores cpu_num"},
+		" num_cores cpu_num req_cpus required_cpus resource_list_ncpus resources_used_ncpus request_cpus" +
+		" nprocs slots"},
 	{FieldEpochs, "epochs num_epochs n_epochs nepochs max_epochs max_epoch maxepoch total_epochs" +
-		" num_train_epochs epoch_num epochs_total"},
+		" num_train_epochs epoch_num epochs_total epochen époques épocas"},
 	{FieldEpochsDone, "epochs_done epochs_completed completed_epochs epochs_trained epochs_run" +
 		" stopped_epoch last_epoch final_epoch"},
 	{FieldSeconds, "duration_seconds duration time total_seconds total_time train_time training_time" +
 		" elapsed elapsed_seconds elapsed_time seconds runtime run_time train_runtime walltime wall_time" +
 		" wall_clock wall_clock_time time_taken" +
-		" time_total total_duration training_duration time_elapsed cumulative_time" +
+		" time_total total_duration training_duration cumulative_time" +
 		" secs train_seconds train_minutes train_hours total_minutes total_hours" +
-		" training_time_in_seconds train_wall"},
+		" training_time_in_seconds train_wall elapsed_raw time_elapsed running_time remote_wall_clock_time" +
+		" dauer laufzeit durée duración 耗时 用时"},
 	{FieldStartup, "startup_seconds startup"},
 	{FieldStartedAt, "started_at start_time start started start_date datetime_start begin begin_time" +
-		" start_timestamp training_start_time created created_at"},
+		" start_timestamp training_start_time time_start status_start_time job_start_date" +
+		" start_server_timestamp start_ts created created_at creation_time"},
 	{FieldEndedAt, "ended_at end_time end ended finished_at finish_time finished datetime_complete" +
 		" completed completed_at completion_time end_date stop_time end_timestamp" +
-		" training_end_time"},
+		" training_end_time time_end status_completion_time completion_date end_server_timestamp end_ts finish_date"},
 	{FieldAccuracy, "accuracy final_accuracy"},
 	{FieldError, "error error_rate"},
 	{FieldConcurrentJobs, "concurrent_jobs njobs jobs"},
-	{FieldNodes, "nodes node host hostname node_list node_name"},
+	{FieldNodes, "nodes node host hostname node_list node_name exec_host spec_node_name"},
 	{FieldNodeCores, "node_cores"},
 	{FieldCPUModel, "cpu_model cpu_type processor"},
 	{FieldGPUModel, "gpu_model gpu_type gpu_name accelerator"},
 	{FieldTrainingSamples, "training_samples train_samples samples num_train_samples"},
-	{FieldUser, "user user_id username"},
-	{FieldOutcome, "outcome status state job_state state_current training_job_status success exit_code" +
-		" exit_status return_code"},
+	{FieldUser, "user user_id username owner"},
+	{FieldOutcome, "outcome status state stat job_state state_current training_job_status status_phase success" +
+		" exit_code exit_status return_code failed has_crashed"},
 	{FieldEpoch, "epoch training_iteration epoch_number"},
 	{FieldEpochSeconds, "epoch_seconds epoch_time epoch_duration time_per_epoch seconds_per_epoch" +
 		" sec_per_epoch duration_per_epoch time_this_iter time_epoch epoch_runtime time_this_epoch dur"},
 	{FieldLoss, "loss train_loss training_loss"},
+	{FieldCommand, "command submit_line command_line cmdline args arguments"},
+	{FieldTimeLimit, "time_limit time_limit_raw time_limit_number resource_list_walltime"},
+	{FieldDevices, "devices num_devices n_devices gpus num_gpus n_gpus gpu_num gpu_count world_size" +
+		" nproc_per_node gpus_per_node gres alloc_tres alloc_gres req_gres tres_per_node num_processes"},
+	{FieldAccumulation, "accumulation_steps gradient_accumulation_steps grad_accum_steps accum_iter" +
+		" gradient_accumulation grad_accum accumulate_grad_batches"},
+	{FieldJobName, "job_name name"},
 }
 
 // Fields lists the name of every field.
@@ -70,8 +82,8 @@ var durations = []string{FieldSeconds, FieldEpochSeconds, FieldStartup}
 
 // prefixes stand before the names of parameters and results in exports of tracking tools, and before
 // counts.
-var prefixes = regexp.MustCompile(`^(?i:# ?|(?:number|num|no\.?)[_ ]of[_ ]|(?:params?|metrics?|config|cfg|args?|hparams?|hyper_?parameters|` +
-	`summary|attributes|values?|tags\.mlflow)[./ :]|(?:params|user_attrs|config|hparams)_)_*`)
+var prefixes = regexp.MustCompile(`^(?i:(?:number|num|no\.?)[_ ]of[_ ]|(?:params?|parameters|metrics?|config|cfg|args?|hparams?|hyper_?parameters|` +
+	`summary|attributes|values?|tags\.mlflow|sys)[./ :]|(?:params|user_attrs|config|hparams)_)_*`)
 
 // otherMeanings are names that equal a known name without its separators, but mean something else.
 var otherMeanings = []string{
@@ -119,12 +131,15 @@ func cutUnit(name string) (base string, unit float64) {
 // normalize returns a name in lower case with underscores as separators.
 func normalize(name string) string {
 	return strings.Map(func(r rune) rune {
-		if r == ' ' || r == '-' || r == '.' || r == '/' {
+		if unicode.IsSpace(r) || strings.ContainsRune("-./#", r) {
 			return '_'
 		}
 		return r
-	}, strings.ToLower(strings.TrimSpace(name)))
+	}, strings.ToLower(strings.TrimSpace(clockUnit.ReplaceAllString(name, ""))))
 }
+
+// clockUnit matches the form of a clock behind a name, such as (hh:mm:ss).
+var clockUnit = regexp.MustCompile(`(?i)\s*[(\[](?:h+:)?m+:s+[)\]]$`)
 
 // compact returns a name in lower case without separators, so that "ValAcc" equals "val_acc".
 func compact(name string) string { return strings.ReplaceAll(normalize(name), "_", "") }

@@ -4,6 +4,8 @@ package table
 
 import (
 	"bufio"
+	"bytes"
+	"encoding/binary"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -12,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf16"
 )
 
 // Table is a file of examples: a name for each column, and a cell for each name in every row.
@@ -20,21 +23,27 @@ type Table struct {
 	Rows   [][]string
 }
 
+// beginning is how much of a file decides on its separator and on its header.
+const beginning = 64 << 10
+
 // OpenCSV returns a reader of the rows below a header, and the header. The separator of cells is the comma,
-// semicolon, tab or bar, whichever occurs most often in the header.
+// semicolon, tab or bar. Lines of comments, titles and merged cells may stand above the header. The text is
+// UTF-8, or UTF-16 with a byte order mark.
 func OpenCSV(r io.Reader) (rows *csv.Reader, header []string, err error) {
-	b := bufio.NewReaderSize(r, 64<<10)
-	begin, err := b.Peek(b.Size())
+	b := bufio.NewReaderSize(r, beginning)
+	begin, err := b.Peek(beginning)
 	if err != nil && err != io.EOF {
 		return nil, nil, err
 	}
-	line, _, _ := strings.Cut(string(begin), "\n")
-	rows = csv.NewReader(b)
-	rows.TrimLeadingSpace = true
-	for _, separator := range ";\t|" {
-		if strings.Count(line, string(separator)) > strings.Count(line, string(rows.Comma)) {
-			rows.Comma = separator
+	if order := byteOrder(begin); order != nil {
+		if b, err = decodeUTF16(b, order); err != nil {
+			return nil, nil, err
 		}
+		begin, _ = b.Peek(beginning) // of a text in memory
+	}
+	rows = newCSV(b, separatorOf(string(begin)))
+	for range linesAbove(newCSV(bytes.NewReader(begin), rows.Comma)) {
+		_, _ = rows.Read() // has been read before
 	}
 	if header, err = rows.Read(); err != nil {
 		return nil, nil, err
@@ -44,6 +53,86 @@ func OpenCSV(r io.Reader) (rows *csv.Reader, header []string, err error) {
 		header[i] = strings.TrimSpace(name)
 	}
 	return rows, header, nil
+}
+
+func newCSV(r io.Reader, separator rune) *csv.Reader {
+	rows := csv.NewReader(r)
+	rows.Comma, rows.FieldsPerRecord = separator, -1
+	rows.LazyQuotes = separator == '|'        // no program quotes cells between bars
+	rows.TrimLeadingSpace = separator != '\t' // else empty cells would vanish
+	return rows
+}
+
+// byteOrder returns the order that the mark of a text in UTF-16 tells; nil for other texts.
+func byteOrder(begin []byte) binary.ByteOrder {
+	switch {
+	case bytes.HasPrefix(begin, []byte{0xFF, 0xFE}):
+		return binary.LittleEndian
+	case bytes.HasPrefix(begin, []byte{0xFE, 0xFF}):
+		return binary.BigEndian
+	}
+	return nil
+}
+
+// decodeUTF16 reads a text in UTF-16 with its mark.
+func decodeUTF16(r io.Reader, order binary.ByteOrder) (*bufio.Reader, error) {
+	data, err := io.ReadAll(r)
+	units := make([]uint16, len(data)/2)
+	for i := range units {
+		units[i] = order.Uint16(data[2*i:])
+	}
+	return bufio.NewReaderSize(strings.NewReader(string(utf16.Decode(units))), beginning), err
+}
+
+// maxAbove is the maximum number of lines above a header.
+const maxAbove = 8
+
+// separatorOf returns the separator of a text: the one that the line with the fewest of it has most often,
+// else the one that a line has most often.
+func separatorOf(begin string) rune {
+	lines := strings.SplitN(begin, "\n", maxAbove+2)
+	best, fewest, most := ',', -1, 0
+	for _, separator := range ",;\t|" {
+		least, greatest := len(begin), 0
+		for _, line := range lines[:min(len(lines), maxAbove+1)] {
+			if n := strings.Count(line, string(separator)); strings.TrimSpace(line) != "" {
+				least, greatest = min(least, n), max(greatest, n)
+			}
+		}
+		if least > fewest || least == fewest && greatest > most {
+			best, fewest, most = separator, least, greatest
+		}
+	}
+	return best
+}
+
+// linesAbove returns how many rows stand above the header, which is the first row of names that has as many
+// cells as the widest of the first rows. Without one it is the first row.
+func linesAbove(rows *csv.Reader) int {
+	var first [][]string
+	widest := 0
+	for len(first) <= maxAbove {
+		row, err := rows.Read()
+		if err != nil {
+			break
+		}
+		first, widest = append(first, row), max(widest, len(row))
+	}
+	return max(slices.IndexFunc(first, func(row []string) bool {
+		return len(row) == widest && widest > 1 && areNames(row)
+	}), 0)
+}
+
+// areNames reports whether cells may be those of a header: no number, and none between others is empty.
+func areNames(row []string) bool {
+	for i, text := range row {
+		text = strings.TrimSpace(text)
+		isInside := i > 0 && i < len(row)-1
+		if text == "" && isInside || !math.IsNaN(Number(text)) {
+			return false
+		}
+	}
+	return true
 }
 
 // Read reads CSV with a header line.
@@ -68,6 +157,7 @@ func Read(r io.Reader) (*Table, error) {
 		seen[name] = true
 		t.Header = append(t.Header, name)
 	}
+	c.FieldsPerRecord = len(header)
 	t.Rows, err = c.ReadAll()
 	return t, err
 }
