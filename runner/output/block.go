@@ -28,6 +28,8 @@ type block struct {
 	isHeldOut   bool // all results are of held-out data
 	hasTraining bool // results of batches, or of the training
 	isPublished bool
+	isEnded     bool // a line says so, see isEnd
+	isRow       bool // the line of the number has values of the epoch, so that the epoch had ended
 	isBare      bool // the number has no name, and results beside it
 	isTold      bool // a line has nothing but i/N with N as requested
 	hasTotal    bool // the number was printed as i/N with N as requested
@@ -41,6 +43,7 @@ type reading struct {
 	value float64
 	unit  unit
 	level level
+	seen  int // in the block
 }
 
 // level is the part of an epoch that a value is about.
@@ -71,7 +74,6 @@ func (b *block) addLine(l *line, section scope, p progress, at time.Time) {
 	if b.begin.IsZero() {
 		b.begin = at
 	}
-	b.end = at
 	b.lines++
 	if len(b.templates) < maxTemplates || b.templates[l.template] > 0 {
 		b.templates[l.template]++
@@ -101,6 +103,9 @@ func (b *block) addLine(l *line, section scope, p progress, at time.Time) {
 	}
 	b.hasBatches = b.hasBatches || p != noProgress
 	b.hasTraining = b.hasTraining || results > 0
+	if !b.hasContent || hasContent && (!b.isRow || p != noProgress || metricsOf(l) > 0) {
+		b.end = at
+	}
 	if hasContent {
 		b.lastLine, b.hasContent = l.template, true
 	}
@@ -110,8 +115,11 @@ func (b *block) addLine(l *line, section scope, p progress, at time.Time) {
 func isReading(f *field) bool {
 	n := &f.name
 	const no = flagExcluded | flagConfig | flagPart
-	if n.flags&no != 0 || n.flags&flagSetting != 0 && n.kind != kindLoss || f.total > 0 || f.unit == unitPer {
+	switch {
+	case n.flags&no != 0, n.flags&flagSetting != 0 && n.kind != kindLoss, f.total > 0, f.unit == unitPer:
 		return false
+	case n.kind == kindRate && n.flags&flagScore != 0 && n.scope == scopeNone && f.unit != unitPercent:
+		return false // an error may be any number
 	}
 	if n.kind == kindNone {
 		return f.unit == unitTime || n.isScope() && n.end > 0 && !f.isWhole && f.unit == unitNone
@@ -146,6 +154,7 @@ func (b *block) set(f *field, s scope, at level, text []byte) {
 	for i := range b.readings {
 		r := &b.readings[i]
 		if r.name.hash == f.name.hash && r.scope == s && r.name.kind == kind {
+			r.seen++
 			if at <= r.level {
 				r.value, r.unit, r.level = value, f.unit, at
 			}
@@ -161,7 +170,7 @@ func (b *block) set(f *field, s scope, at level, text []byte) {
 	if n.end > n.start && n.end <= len(text) {
 		label = string(text[n.start:min(n.end, n.start+maxLabelSize)])
 	}
-	b.readings = append(b.readings, reading{n, s, label, value, f.unit, at})
+	b.readings = append(b.readings, reading{n, s, label, value, f.unit, at, 1})
 }
 
 // isEvaluated reports whether a block has results of a training and of held-out data.
@@ -175,5 +184,6 @@ func (b *block) isEvaluated() bool {
 func (b *block) merge(before *block) {
 	b.begin = before.begin
 	b.readings, b.templates = before.readings, before.templates
-	b.lines, b.hasContent, b.hasTraining = before.lines, before.hasContent, before.hasTraining
+	b.lines, b.hasContent, b.hasBatches = before.lines, before.hasContent, before.hasBatches
+	b.hasResults, b.hasTraining = before.hasResults, before.hasTraining
 }

@@ -20,7 +20,8 @@ type choice struct {
 
 // choose returns the results of a block.
 func (r *chooser) choose(b *block) choice {
-	c := choice{loss: r.sameLoss(b, chooseLoss(b))}
+	loss, isOfParts := chooseLoss(b)
+	c := choice{loss: r.sameLoss(b, loss)}
 	if c.loss == nil {
 		c.loss = r.unnamedLoss(b)
 	}
@@ -29,6 +30,9 @@ func (r *chooser) choose(b *block) choice {
 		x := &b.readings[i]
 		if !x.name.kind.isShare() || x.name.kind == kindRate && x.name.unknown > 0 || isOfTraining(x) {
 			continue // an error with more words may be any loss
+		}
+		if isOfParts && x.scope == scopeNone && x.level != ofEpoch && x.name.kind == kindAccuracy {
+			continue // of one of several networks
 		}
 		v, ok := r.share(x)
 		if n := accuracyRank(x); ok && n < rank && x.scope >= r.accuracyScope {
@@ -65,12 +69,11 @@ func (c *choice) set(e *EpochReport) {
 }
 
 // partOfLoss ranks a loss with an unknown word in its name, such as loss_bbox, below all others.
-const partOfLoss = 16
+const partOfLoss = 32
 
 // chooseLoss returns the loss of the training, or that of a validation. A loss of the whole epoch is
 // better than that of its last batch. Of several losses that are only parts of one, none is chosen.
-func chooseLoss(b *block) *reading {
-	var best *reading
+func chooseLoss(b *block) (best *reading, isOfParts bool) {
 	rank, rivals := 1<<30, 0
 	for i := range b.readings {
 		x := &b.readings[i]
@@ -86,14 +89,15 @@ func chooseLoss(b *block) *reading {
 		}
 	}
 	if rivals > 0 && rank >= partOfLoss {
-		return nil
+		return nil, true
 	}
-	return best
+	return best, false
 }
 
-// lossRank orders losses: the training first, epochs before batches, parts of a loss last.
+// lossRank orders losses: epochs before batches, the training before data without a name before held-out
+// data, parts of a loss last.
 func lossRank(x *reading) int {
-	n := boolInt(x.scope >= scopeTest) + 2*int(x.level)
+	n := boolInt(x.scope != scopeTrain) + boolInt(x.scope >= scopeTest) + 3*int(x.level)
 	if x.name.unknown > 0 {
 		n += partOfLoss
 	}

@@ -21,7 +21,7 @@ func (r *recogniser) confirms() bool {
 		return false
 	}
 	if r.class == countsEpochs {
-		return r.rises > 0 && !r.mayBeInitial()
+		return r.rises > 0 && r.isEvident() && !r.mayBeInitial()
 	}
 	b := r.held[0]
 	if len(r.held) < trustedRounds {
@@ -36,6 +36,20 @@ func (r *recogniser) confirms() bool {
 		return b.hasTotal && b.hasResults && r.first == 1
 	}
 	return b.hasBatches || r.requested == 0 || r.requested >= fewEpochs
+}
+
+// isEvident reports whether the epochs that are held are of a training: they have results, batches or
+// requested totals, or print durations that agree with the arrival of their lines. Services count epochs, too.
+func (r *recogniser) isEvident() bool {
+	for i, b := range r.held {
+		isDuration := func(x reading) bool {
+			return x.name.kind == kindTime && i > 0 && agrees(x.value, b.end.Sub(r.held[i-1].end).Seconds())
+		}
+		if b.hasResults || b.hasBatches || b.isTold || slices.ContainsFunc(b.readings, isDuration) {
+			return true
+		}
+	}
+	return false
 }
 
 // mayBeInitial reports whether the only block that is held may be an evaluation before the first
@@ -163,7 +177,7 @@ func (r *recogniser) confirmsAtEnd() bool {
 	last := r.held[len(r.held)-1]
 	if r.class == countsEpochs {
 		isReached := last.number == r.requested && (r.rises > 0 || r.requested == 1 || last.hasTraining)
-		return last.isTold || last.hasContent && (last.hasTotal || isReached)
+		return last.isTold || last.hasContent && (last.hasTotal || isReached && r.isEvident())
 	}
 	if r.class == countsSteps || r.class == countsShare && !r.isTraining() {
 		return false

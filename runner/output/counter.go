@@ -31,7 +31,7 @@ type sighting struct {
 func classOf(f *field, requested int) counter {
 	n := &f.name
 	if n.kind != kindNone || n.flags&(flagExcluded|flagSetting|flagPart) != 0 || f.value < 0 || f.isClock ||
-		f.unit == unitPercent || f.unit == unitTime || f.unit == unitPer {
+		f.unit != unitNone {
 		return countsNothing
 	}
 	isAsked := requested > 1 && f.isWhole && (f.total == float64(requested) ||
@@ -195,6 +195,8 @@ func (r *recogniser) progressOf(l *line, number *field) progress {
 		isBatch := f.isWhole && f.name.flags&(flagConfig|flagPart|flagExcluded) == 0 &&
 			(f.name.counter == countsRounds || f.name.counter == countsInner && f.name.unknown == 0)
 		switch {
+		case f.isDone && f.value < 100:
+			p = partial
 		case f.total > 0 && f.isWhole && (f.value >= f.total || f.total >= 10 && f.value >= f.total-1):
 			return complete
 		case f.total > 0 && f.isWhole || isBatch:

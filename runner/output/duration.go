@@ -22,7 +22,8 @@ type clockState struct {
 func (r *recogniser) duration(b *block, interval float64) (seconds float64, isReported bool) {
 	for i := range b.readings {
 		x := &b.readings[i]
-		if x.name.kind != kindTime || x.level == ofBatch || x.name.flags&flagPart != 0 {
+		if x.name.kind != kindTime || x.level == ofBatch || x.name.flags&flagPart != 0 ||
+			x.seen > 1 && r.lastNumber == 0 {
 			continue
 		}
 		key := x.name.hash*3 + uint64(x.scope)

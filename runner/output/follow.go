@@ -1,6 +1,9 @@
 package output
 
-import "maps"
+import (
+	"maps"
+	"slices"
+)
 
 // This file follows the number of the epoch, and groups the lines between two ends.
 
@@ -9,7 +12,9 @@ const maxHeading = 8
 
 // noteSection takes the scope of a heading such as "Test Error:".
 func (r *recogniser) noteSection(l *line) {
-	if l.scope != scopeNone && (l.words <= maxHeading || metricsOf(l) > 0) &&
+	if l.flags&flagEnd != 0 && metricsOf(l) == 0 {
+		r.section = scopeNone
+	} else if l.scope != scopeNone && (l.words <= maxHeading || metricsOf(l) > 0) &&
 		l.flags&(flagFile|flagForeign) == 0 {
 		r.section = l.scope
 	}
@@ -42,7 +47,9 @@ func (r *recogniser) advance(l *line, s sighting, metrics int) bool {
 		r.rises++
 		r.closeCurrent()
 		r.open(l, s)
-	case s.number < r.current.number:
+	case s.number == r.current.number:
+		r.current.isEnded = r.current.isEnded || isEnd(l, r.current)
+	default:
 		if !r.isSetting() {
 			return r.rewind(l, s)
 		}
@@ -142,8 +149,9 @@ func (r *recogniser) open(l *line, s sighting) {
 		r.isBar = s.field.isBar
 		r.isFooter = r.isBar || r.comesAfter(l, s.field)
 	}
-	if r.isFooter {
+	if r.isFooter || r.current != nil && r.current.isEnded {
 		b.merge(r.next)
+		b.isEnded = isEnd(l, b)
 		if isFirst {
 			r.early = maps.Clone(r.next.templates)
 		}
@@ -160,10 +168,15 @@ func (r *recogniser) open(l *line, s sighting) {
 	r.current, r.section = b, scopeNone
 }
 
-// comesAfter reports whether the first number comes after the results of its epoch: results of the
-// training stand before it.
+// isEnd reports whether a line with the number of an epoch says that it ended, after its results. Lines like
+// those before then belong to the next epoch.
+func isEnd(l *line, b *block) bool { return l.flags&flagEnd != 0 && b.hasResults }
+
+// comesAfter reports whether the first number comes after the lines of its epoch: results of the training
+// stand before it, or batches and its line says that the epoch ended.
 func (r *recogniser) comesAfter(l *line, number *field) bool {
-	return r.next.hasTraining && r.progressOf(l, number) == noProgress
+	hasLines := r.next.hasTraining || r.next.hasBatches && l.flags&flagEnd != 0
+	return hasLines && r.progressOf(l, number) == noProgress
 }
 
 // take adds a line to the block that it belongs to.
@@ -183,13 +196,19 @@ func (r *recogniser) take(l *line, s sighting, hasNumber bool, metrics int) {
 	section := r.section
 	b := r.next
 	switch {
-	case r.current == nil:
-	case r.isBar && !hasNumber:
-	case hasNumber, !r.isFooter, r.early[l.template] == 0:
+	case r.current == nil, !hasNumber && r.isBar:
+	case !hasNumber && r.isFooter && r.early[l.template] > 0:
+	case !hasNumber && r.current.isEnded && r.current.templates[l.template] > 0:
+	default:
 		b = r.current
 	}
 	if b.isPublished {
 		return
+	}
+	if hasNumber {
+		isValue := func(f field) bool { return isReading(&f) }
+		b.isRow = p != partial && slices.ContainsFunc(l.fields, isValue)
+		b.end = r.at
 	}
 	b.addLine(l, section, p, r.at)
 	if b == r.current && (r.isBar || r.endsHere(l, p)) {

@@ -1,6 +1,9 @@
 package output
 
-import "bytes"
+import (
+	"bytes"
+	"time"
+)
 
 // maxLineSize limits the part of a line that is kept. Lines that report an epoch are short.
 const maxLineSize = 8 << 10
@@ -9,7 +12,8 @@ const maxLineSize = 8 << 10
 // of the cursor; each drawing is a line here.
 type splitter struct {
 	line   []byte
-	isOpen bool // a drawing was handled, and no line break since
+	at     time.Time // arrival of its last byte
+	isOpen bool      // a drawing was handled, and no line break since
 	escape escapeState
 }
 
@@ -24,8 +28,12 @@ const (
 	endCommand             // ESC was read in a text
 )
 
+// lineHandler takes a line or a drawing, and the arrival of its last byte: a bar waits for its next drawing
+// or for a line break.
+type lineHandler func(line []byte, isFinal bool, at time.Time)
+
 // add takes the next bytes, and calls handle for every line or drawing that they complete.
-func (s *splitter) add(data []byte, handle func(line []byte, isFinal bool)) {
+func (s *splitter) add(data []byte, at time.Time, handle lineHandler) {
 	for len(data) > 0 {
 		if s.escape != noEscape || data[0] < ' ' {
 			s.special(data[0], handle)
@@ -36,6 +44,7 @@ func (s *splitter) add(data []byte, handle func(line []byte, isFinal bool)) {
 		for n < len(data) && data[n] >= ' ' {
 			n++
 		}
+		s.at = at
 		room := maxLineSize - len(s.line)
 		s.line = append(s.line, data[:min(n, room)]...)
 		data = data[n:]
@@ -43,7 +52,7 @@ func (s *splitter) add(data []byte, handle func(line []byte, isFinal bool)) {
 }
 
 // special takes a control character or a byte of an escape sequence.
-func (s *splitter) special(c byte, handle func(line []byte, isFinal bool)) {
+func (s *splitter) special(c byte, handle lineHandler) {
 	switch {
 	case s.escape == afterESC && c == '[':
 		s.escape = inControl
@@ -69,10 +78,10 @@ func (s *splitter) special(c byte, handle func(line []byte, isFinal bool)) {
 }
 
 // end completes the line. If only the line break of a drawing is left, the final line is empty.
-func (s *splitter) end(handle func(line []byte, isFinal bool), isFinal bool) {
+func (s *splitter) end(handle lineHandler, isFinal bool) {
 	line := bytes.TrimSpace(s.line)
 	if len(line) > 0 || isFinal && s.isOpen {
-		handle(line, isFinal)
+		handle(line, isFinal, s.at)
 		s.isOpen = !isFinal
 	}
 	s.line = s.line[:0]

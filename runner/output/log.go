@@ -56,13 +56,13 @@ func (g *Log) Head(text []byte) {
 
 // Write takes the next bytes, and returns the epochs that they complete.
 func (g *Log) Write(data []byte, at time.Time) (reports []EpochReport) {
-	g.stream.add(data, func(line []byte, _ bool) { reports = append(reports, g.line(line, at)...) })
+	g.stream.add(data, at, func(line []byte, _ bool, at time.Time) { reports = append(reports, g.line(line, at)...) })
 	return reports
 }
 
 // Close returns the epochs that the end of the file completes.
 func (g *Log) Close(at time.Time) (reports []EpochReport) {
-	g.stream.end(func(line []byte, _ bool) { reports = g.line(line, at) }, true)
+	g.stream.end(func(line []byte, _ bool, at time.Time) { reports = g.line(line, at) }, true)
 	return append(reports, g.end(at)...)
 }
 

@@ -22,7 +22,7 @@ func (s *scanner) number(i int) int {
 		s.breakName()
 		return skipAddress(t, i)
 	}
-	f := field{}
+	f := field{begin: i}
 	end := skipDigits(t, i+boolInt(!isDigit(t[i]) && t[i] != '.'))
 	f.isWhole = isDigit(t[i])
 	begin := i
@@ -77,6 +77,7 @@ func (s *scanner) finish(f field, begin, end int) int {
 		s.isPair, s.name.counter, s.name.hash = false, countsInner, 1
 	}
 	f.lead = s.leadOf(begin, end)
+	f.isDone = f.unit == unitPercent && s.isBracketed && s.name.isEmpty()
 	f.isBar, s.isBar = s.isBar && f.total > 0, false
 	if f.unit == unitPercent && end < len(s.text) && s.text[end] == '|' {
 		s.isBar = true
@@ -90,6 +91,15 @@ func (s *scanner) finish(f field, begin, end int) int {
 	if mean, after := meanAfter(s.text, end); after > end && s.name.flags&flagMean == 0 {
 		isRest := math.Abs(f.value+mean-100) < 1e-6 && s.name.kind.isShare() // accuracy and error
 		f.mean, f.hasMean, end = mean, !isRest, after
+	}
+	isCount := s.name.counter == countsEpochs && f.isWhole
+	if s.name.kind != kindNone && isCount && hasValue(s.text, end) { // Loss at epoch 1: 0.5
+		n := s.name
+		s.name = name{counter: countsEpochs, hash: 1}
+		s.emit(f)
+		s.name = n
+		s.name.counter = countsNothing
+		return end
 	}
 	if s.name.kind != kindNone && f.isWhole && isNumbered(s.text, end) {
 		return end
@@ -120,6 +130,17 @@ func isElement(t []byte, begin, end int) bool {
 func isNumbered(t []byte, i int) bool {
 	next := i + boolInt(i < len(t) && t[i] == ':')
 	return next+1 < len(t) && t[next] == ' ' && isDigit(t[next+1])
+}
+
+// hasValue reports whether a number follows at i, behind a colon, a bracket or "is".
+func hasValue(t []byte, i int) bool {
+	for i < len(t) && bytes.IndexByte([]byte(" :=)"), t[i]) >= 0 {
+		i++
+	}
+	if bytes.HasPrefix(t[i:], []byte("is ")) {
+		i += 3
+	}
+	return i < len(t) && (isDigit(t[i]) || t[i] == '-')
 }
 
 // barEnd returns the end of a bar such as "|███   |" at i.
@@ -161,7 +182,7 @@ func (s *scanner) leadOf(begin, end int) byte {
 	case s.words > 0:
 	case s.text[end] == ':':
 		return ':'
-	case rest > end && rest < len(s.text) && (s.text[rest] == '|' || isLetter(s.text[rest])):
+	case rest < len(s.text) && (s.text[rest] == '|' || rest > end && isLetter(s.text[rest])):
 		return '|'
 	}
 	return 0
@@ -298,7 +319,7 @@ const maxTimestamp = 40
 
 // exponentEnd returns the end of an exponent at i, or i.
 func exponentEnd(t []byte, i int) int {
-	if i >= len(t) || t[i]|0x20 != 'e' {
+	if i >= len(t) || t[i]|0x20 != 'e' && t[i] != 'f' {
 		return i
 	}
 	at := i + 1

@@ -78,7 +78,7 @@ func (p *Parser) Restart() *Parser {
 // returns the epochs that they complete.
 func (p *Parser) Write(stream int, data []byte, at time.Time) []EpochReport {
 	p.at, p.reports = at, nil
-	p.streams[stream].add(data, p.line)
+	p.streams[stream].add(data, at, p.line)
 	return p.reported()
 }
 
@@ -108,7 +108,7 @@ func (p *Parser) reported() []EpochReport {
 }
 
 // line takes a line, or a drawing of a line that may be drawn again.
-func (p *Parser) line(line []byte, isFinal bool) {
+func (p *Parser) line(line []byte, isFinal bool, at time.Time) {
 	p.count += boolInt(isFinal)
 	if len(line) > 0 {
 		p.last = append(p.last[:0], line[:min(len(line), maxExcerptBytes+1)]...)
@@ -118,16 +118,16 @@ func (p *Parser) line(line []byte, isFinal bool) {
 	}
 	switch {
 	case p.pattern != nil:
-		p.reports = append(p.reports, p.pattern.line(line, isFinal, p.at)...)
+		p.reports = append(p.reports, p.pattern.line(line, isFinal, at)...)
 	case len(line) == 0:
 	case line[0] == '{' && ownLine.Match(line):
-		found := p.own.line(line, p.at)
+		found := p.own.line(line, at)
 		p.reports = append(p.reports, found...)
 		if len(found) > 0 {
 			p.recogniser = nil
 		}
 	case p.recogniser != nil:
-		found := p.recogniser.line(line, p.at)
+		found := p.recogniser.line(line, at)
 		p.reports = append(p.reports, p.rounds.add(found, p.recogniser)...)
 	}
 }

@@ -125,6 +125,48 @@ func TestParser_ChecksDurations(t *testing.T) {
 	}
 }
 
+// The end of an epoch is the arrival of its last line, also if another one shows later that it had ended. Each
+// letter is a line, a second after the previous one; "." is no line.
+func TestParser_TimesEpochs(t *testing.T) {
+	for _, c := range []struct {
+		name, order string
+		lines       map[rune]string
+		ends        []float64 // of epochs 1 to 3
+		seconds     float64   // of epoch 1
+	}{
+		{"bars", ".a.b.c", map[rune]string{
+			'a': "\rEpochs:  33%|███▎      | 1/3 [00:02<00:04, loss=0.3]",
+			'b': "\rEpochs:  67%|██████▋   | 2/3 [00:04<00:02, loss=0.2]",
+			'c': "\rEpochs: 100%|██████████| 3/3 [00:06<00:00, loss=0.1]",
+		}, []float64{2, 4, 6}, 0},
+		{"times of parts", "aa.bb.cc", map[rune]string{
+			'a': "Ep. 1 : loss 3.1 : Time 0.9s\n", 'b': "Ep. 2 : loss 2.1 : Time 0.9s\n",
+			'c': "Ep. 3 : loss 1.1 : Time 0.9s\n",
+		}, []float64{2, 5, 8}, 0},
+		{"a line of the next epoch", "a.tb.tc", map[rune]string{
+			'a': "Epoch 1 loss 0.3\n", 'b': "Epoch 2 loss 0.2\n", 'c': "Epoch 3 loss 0.1\n",
+			't': "sampling time: 0.5s\n",
+		}, []float64{1, 4, 7}, 0},
+	} {
+		p := newParserFor(t, 3)
+		at := noon
+		var got []EpochReport
+		for _, r := range c.order {
+			at = at.Add(time.Second)
+			got = append(got, p.Write(0, []byte(c.lines[r]), at)...)
+		}
+		got = append(got, p.Close(at.Add(time.Minute), true)...)
+		if len(got) != len(c.ends) || got[0].Seconds != c.seconds {
+			t.Fatalf("%s: got %+v, want %d epochs", c.name, got, len(c.ends))
+		}
+		for i, e := range got {
+			if s := e.At.Sub(noon).Seconds(); s != c.ends[i] {
+				t.Errorf("%s: epoch %d ended after %g s, want %g s", c.name, e.Epoch, s, c.ends[i])
+			}
+		}
+	}
+}
+
 // The time since the start is told from that of an epoch by its differences.
 func TestParser_TakesDifferencesOfElapsedTime(t *testing.T) {
 	r := newParserFor(t, 9)

@@ -2,6 +2,7 @@ package output
 
 import (
 	"bytes"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -37,10 +38,12 @@ type field struct {
 	total   float64 // N of "i/N"; 0: none
 	mean    float64 // running mean in parentheses
 	unit    unit
+	begin   int  // in the line
 	lead    byte // form of a number with which the line begins, see leadOf; 0: it does not
 	isWhole bool
 	isClock bool
 	isBar   bool // it follows a bar, and counts what is done
+	isDone  bool // a percentage in brackets: the part of the epoch that is done
 	hasMean bool
 }
 
@@ -119,7 +122,12 @@ func (s *scanner) punctuation(c byte, i int) {
 	switch c {
 	case ':', '=':
 		s.hasColon = !s.name.isEmpty()
-	case ',', ';', '|', '\t', '{':
+	case '|':
+		next := skipBlanks(s.text, i+1)
+		if next == len(s.text) || !isDigit(s.text[next]) && s.text[next] != '-' {
+			s.breakName() // but not in "| loss | 0.5 |"
+		}
+	case ',', ';', '\t', '{':
 		s.breakName()
 	case '-':
 		isDash := i > 0 && s.text[i-1] == ' ' && i+1 < len(s.text) && s.text[i+1] == ' '
@@ -127,6 +135,8 @@ func (s *scanner) punctuation(c byte, i int) {
 		if isDash && !(isNamed && i+2 < len(s.text) && isDigit(s.text[i+2])) {
 			s.breakName() // but not in "EPOCH - 1"
 		}
+	case '.':
+		s.dropFile(i)
 	case '<': // mpirun --tag-output writes [job,rank]<stdout>
 		if len(s.fields) == 2 && bytes.HasPrefix(s.text[i:], []byte("<std")) {
 			s.fields[0].lead, s.fields[1].name.counter = 0, countsSource
@@ -142,6 +152,19 @@ func (s *scanner) punctuation(c byte, i int) {
 		}
 		s.isBracketed = false
 	}
+}
+
+// dropFile removes the fields of a file's name, such as epoch=3-val_loss=0.5.ckpt, whose last point is at i.
+func (s *scanner) dropFile(i int) {
+	end := i + 1
+	for end < len(s.text) && (isLetter(s.text[end]) || isDigit(s.text[end])) {
+		end++
+	}
+	if w := vocabulary[hashOf(s.text[i+1:end])]; w == nil || w.flags&flagEnding == 0 {
+		return
+	}
+	begin := bytes.LastIndexByte(s.text[:i], ' ')
+	s.fields = slices.DeleteFunc(s.fields, func(f field) bool { return f.begin > begin })
 }
 
 // maxListName is how far from a bracket the first value of a list is looked for.
@@ -217,6 +240,8 @@ func (s *scanner) emit(f field) {
 	if s.isExcluded {
 		f.name.flags |= flagExcluded
 	}
+	isClass := f.name.counter == countsInner && f.name.flags&flagExcluded != 0 // a line about class 3
+	s.isExcluded = s.isExcluded || f.isWhole && isClass
 	if len(s.fields) < maxFields {
 		s.fields = append(s.fields, f)
 	}

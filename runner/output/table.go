@@ -124,7 +124,8 @@ func (t *table) row(s *scanner) bool {
 	rowScope := scopeNone
 	for i := range t.names {
 		f, ok := cell(s, t.cells[i])
-		isText := !ok && len(bytes.TrimSpace(t.cells[i])) > 0
+		text := bytes.TrimSpace(t.cells[i])
+		isText := !ok && len(text) > 0 && text[0] != '['
 		switch {
 		case ok:
 			f.name = t.names[i]

@@ -72,10 +72,12 @@ const (
 	flagLevel                     // the level of a logger, or another word that is no part of a name
 	flagSummary                   // the line is about the whole run
 	flagSetting                   // a number that is no result, such as the learning rate
-	flagScore                     // a score without a name, which is an accuracy by convention
+	flagScore                     // a score without a name, or an error, which is one only of named data
 	flagBytes                     // a unit of size
 	flagLocation                  // the ending of a source file
 	flagIndirect                  // "key" or "value" of a pair in JSON
+	flagEnd                       // something ended, with its heading
+	flagEnding                    // the ending of a file
 )
 
 // word is the entry of a word.
@@ -112,7 +114,8 @@ var definitions = []struct {
 		map map50 map@0.5 map@.5 map@50 map50-95 map@.5:.95 map@0.5:0.95 map@50-95 map@[.5:.95] ap
 		bbox_map`},
 	{word{kind: kindOverlap}, "iou miou dice jaccard mdice"},
-	{word{kind: kindRate}, "error err merror wer cer per eer errors"},
+	{word{kind: kindRate}, "merror wer cer per eer error_rate"},
+	{word{kind: kindRate, flags: flagScore}, "error err errors"},
 	{word{kind: kindOther}, `
 		r2 bleu rouge rougel psnr ssim reward spearman pearson kappa mcc ndcg meteor cider recall
 		precision`},
@@ -150,8 +153,9 @@ var definitions = []struct {
 	{word{kind: kindTime, flags: flagPart}, "eta remaining left latency lasts"},
 	{word{flags: flagPart}, `
 		data iter_time load loading loader forward backward step_time startup expected exp estimated
-		finish reader saving optim collection computation inference preprocess until io per started wait
+		reader saving optim collection computation inference preprocess until io per started wait
 		fwd bwd sync evaluated compile`},
+	{word{flags: flagPart | flagEnd}, "finish"},
 	{word{flags: flagTotal}, "total cumulative wall overall whole"},
 	{word{flags: flagExcluded}, `
 		best target top5 acc@5 acc5 prec@5 top@5 top-5 top5accuracy patience previous prev baseline min
@@ -165,13 +169,14 @@ var definitions = []struct {
 		lr learning_rate learning momentum dropout seed gamma beta alpha epsilon wd grad_norm gnorm mem
 		memory size speed throughput ips fps tokens words samples_per_second param params v_num label
 		labels gpu_mem second sec/step`},
-	{word{flags: flagNeutral}, "done finished complete completed end ended summary results result ends stop"},
+	{word{flags: flagNeutral | flagEnd}, "done finished complete completed end ended ends"},
+	{word{flags: flagNeutral}, "summary results result stop"},
 	{word{flags: flagForeign}, `
 		downloading download downloaded would dry plan planned resuming resume resumed restored
 		restoring loaded loading_from extracting fetched unpacking installing scheduled skipping skip
 		skipped collecting passed failed pytest retrying waiting verifying uploading copying will`},
 	{word{flags: flagFile}, `
-		checkpoint checkpoints ckpt saved saving save improved improve wrote writing early-stopping
+		checkpoint checkpoints saved saving save improved improve wrote writing early-stopping
 		stopped reverting snapshot`},
 	{word{flags: flagMean | flagNeutral}, "avg mean average averaged running"},
 	{word{flags: flagNeutral}, `
@@ -184,6 +189,9 @@ var definitions = []struct {
 	{word{flags: flagSummary}, "train_runtime"},
 	{word{flags: flagIndirect}, "key tag metric_name"},
 	{word{flags: flagLocation}, "py cpp cc scala java"},
+	{word{flags: flagEnding}, "pth pt h5 keras pkl npz safetensors tar onnx"},
+	{word{flags: flagFile | flagEnding}, "ckpt"},
+	{word{counter: countsInner, flags: flagExcluded}, "class"}, // a line may be about one
 	{word{flags: flagBytes}, "b kb mb gb kib mib gib tb bytes"},
 }
 
@@ -222,7 +230,15 @@ const (
 var hashSeed = maphash.MakeSeed()
 
 // hashOf returns the hash of a word, whatever its case.
-func hashOf(t []byte) uint64 { return maphash.Bytes(hashSeed, bytes.ToLower(t)) }
+func hashOf(t []byte) uint64 {
+	isLower := func(c byte) bool { return c < utf8.RuneSelf && (c < 'A' || c > 'Z') }
+	for _, c := range t {
+		if !isLower(c) {
+			return maphash.Bytes(hashSeed, bytes.ToLower(t))
+		}
+	}
+	return maphash.Bytes(hashSeed, t)
+}
 
 const hashFactor = 0x9e3779b97f4a7c15
 
@@ -241,8 +257,11 @@ func decodeLetter(t []byte) (int, bool) {
 		!(r >= 0xff00 && r < 0xff21) && r > 0xbf || r == 'µ'
 }
 
-// parseNumber returns the value of a decimal number.
+// parseNumber returns the value of a decimal number, also of 0.5f0 as Julia prints it.
 func parseNumber(t []byte) (float64, bool) {
+	if bytes.IndexByte(t, 'f') >= 0 {
+		t = bytes.ReplaceAll(t, []byte("f"), []byte("e"))
+	}
 	v, err := strconv.ParseFloat(string(t), 64)
 	return v, err == nil
 }
