@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"courier/regress/evidence"
+
+	"gonum.org/v1/gonum/floats"
 )
 
 // shapeOf are the epochs of a run without noise.
@@ -342,6 +344,52 @@ func TestRest(t *testing.T) {
 	blocks := []evidence.Span{{Epochs: 1, Seconds: 100, Under: c}, {Epochs: 4, Seconds: 40, Under: c}}
 	if got := median(blocks, 20); math.Abs(got/median(after, 20)-1) > .02 {
 		t.Errorf("after a block of epochs the rest is %g s, want about %g", got, median(after, 20))
+	}
+}
+
+// A job that runs longer than every run before keeps the uncertainty of what nobody measured, however well
+// its first epochs are predicted, and follows its own trend afterwards.
+func TestRest_OfALongerRun(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 14))
+	for name, epoch := range map[string]func(i float64) float64{
+		"square": func(i float64) float64 { return .2 + .02*i*i },
+		"linear": func(i float64) float64 { return .3 + .13*i },
+		"alike":  func(float64) float64 { return .5 },
+		"faster": func(i float64) float64 { return max(.2, 1.5*math.Pow(.87, i)) },
+	} {
+		seconds := func(epochs int) (all []float64) {
+			for i := range epochs {
+				all = append(all, epoch(float64(i))*math.Exp(.02*random.NormFloat64()))
+			}
+			return all
+		}
+		c := configurationOf("m", 32, "x")
+		var runs []evidence.Run
+		for i := range 4 {
+			runs = append(runs, noisy(random, "m", fmt.Sprint(i), seconds(10), noise{.01, .01, 0}))
+		}
+		p := fitted(t, runs)
+		for _, total := range []int{16, 24} {
+			var done []evidence.Span
+			covered, widest := 0, 0.0
+			all := seconds(total)
+			for k := range all {
+				left := floats.Sum(all[k:])
+				e := p.Rest(c, done, total)
+				ratio := e.Seconds(total-k).Quantile(.95) / left
+				if ratio >= 1 {
+					covered++
+				}
+				widest = max(widest, ratio)
+				done = append(done, evidence.Span{Epochs: 1, Seconds: all[k], Under: c})
+			}
+			if 10*covered < 9*total {
+				t.Errorf("%s, %d epochs after runs of 10: %d of the bounds hold", name, total, covered)
+			}
+			if name == "alike" && widest > 1.15 {
+				t.Errorf("%d epochs alike: a bound of %.3g times the time", total, widest)
+			}
+		}
 	}
 }
 

@@ -34,6 +34,8 @@ func flat(epochs int) float64 { return float64(epochs) }
 type paceFilter struct {
 	state      [3]float64 // effect, slope, correlated noise
 	covariance [3][3]float64
+	longest    int     // epochs of the curve that were measured
+	beyond     float64 // variance of the pace in each octave of epochs after them, and of its trend
 	white      float64 // variance of an epoch's independent noise
 	correlated float64 // variance of the correlated noise
 	done       int     // epochs
@@ -61,6 +63,7 @@ func newPaceFilter(run, slope, white, correlated float64, epochs int) *paceFilte
 // observe adds epochs that were measured together, which the curve expected to take some seconds.
 func (f *paceFilter) observe(epochs int, seconds, expected float64) {
 	first := f.done + 1
+	f.leave(f.done, f.done+epochs)
 	f.done += epochs
 	f.advance(math.Pow(epochCorrelation, float64(epochs)))
 	if f.done < 2 || !(seconds > 0) || !(expected > 0) {
@@ -119,6 +122,26 @@ func (f *paceFilter) advance(fade float64) {
 	f.covariance[2][2] += f.correlated * (1 - fade*fade)
 }
 
+// leave adds what is unknown of epochs after the measured ones: how the pace changes, which is a random
+// walk in octaves of epochs, and with which trend.
+func (f *paceFilter) leave(before, after int) {
+	if after <= f.longest {
+		return
+	}
+	f.covariance[0][0] += f.beyond * octaves(max(before, f.longest), after)
+	if before <= f.longest {
+		trend := [2]float64{-logEpoch(float64(f.longest)), 1}
+		for i := range trend {
+			for j := range trend {
+				f.covariance[i][j] += f.beyond / (math.Ln2 * math.Ln2) * trend[i] * trend[j]
+			}
+		}
+	}
+}
+
+// octaves returns how often a number of epochs doubles.
+func octaves(from, to int) float64 { return math.Log2(float64(to) / float64(from)) }
+
 // project returns the covariance of the state with an observation, and its variance.
 func (f *paceFilter) project(h *[3]float64, noise float64) (ph [3]float64, variance float64) {
 	for i := range ph {
@@ -133,6 +156,7 @@ func (f *paceFilter) rest(of curveOf, total int) (location, variance float64) {
 	left := total - f.done
 	sum, squares, before := 0.0, 0.0, of(f.done)
 	var mean [3]float64
+	unmeasured, trend := 0.0, 0.0 // seconds after the measured epochs, and with the octaves until then
 	for n := f.done; n < total; {
 		k := min(1+(n-f.done)/3, total-n)
 		after := of(n + k)
@@ -145,6 +169,10 @@ func (f *paceFilter) rest(of curveOf, total int) (location, variance float64) {
 		for i := range mean {
 			mean[i] += seconds * h[i]
 		}
+		if n+k > f.longest {
+			unmeasured += seconds
+			trend += seconds * max(0, math.Log2(middle/float64(f.longest)))
+		}
 		n, before = n+k, after
 	}
 	for i := range mean {
@@ -156,7 +184,15 @@ func (f *paceFilter) rest(of curveOf, total int) (location, variance float64) {
 	noise := f.white*squares + f.correlated*squares*
 		min(n, (1+epochCorrelation)/(1-epochCorrelation))*
 		(1-math.Pow(epochCorrelation, 2*min(n, horizon)))
-	return math.Log(sum), variance + noise*f.scale()
+	variance += noise * f.scale()
+	if unmeasured > 0 {
+		unmeasured, trend = unmeasured/sum, trend/sum
+		variance += f.beyond * unmeasured * unmeasured * octaves(max(f.done, f.longest), total) / 2
+		if f.done <= f.longest {
+			variance += f.beyond * trend * trend
+		}
+	}
+	return math.Log(sum), variance
 }
 
 // scale is above 1 for a job that is less regular than assumed.
@@ -184,7 +220,10 @@ func (p *Predictor) Rest(c Configuration, done []Span, total int) EpochTime {
 		curve = now.measured.ConfigurationTimes
 	}
 	white, correlated := s.time.model.epochNoise(curve)
-	f := newPaceFilter(e.Variance, s.time.model.SlopeVariance, white, correlated, total)
+	longest := now.longest()
+	within := now.total(min(longest, total))
+	f := newPaceFilter(within.shared+within.run, s.time.model.SlopeVariance, white, correlated, total)
+	f.longest, f.beyond = longest, s.time.model.PaceVariance
 	under, then := c, now
 	for i := range done {
 		if u := done[i].Under.Banded(); u != under && u.BatchSize > 0 {
@@ -211,6 +250,7 @@ func RestAlone(done []Span, total int) EpochTime {
 	const slope = unknownSlopeDeviation * unknownSlopeDeviation
 	f := newPaceFilter(aloneDeviation*aloneDeviation, slope,
 		epoch*(1-priorCorrelated), epoch*priorCorrelated, max(total, 1))
+	f.longest = total
 	n, first := 0, 0.0
 	for i := range done {
 		if first == 0 {

@@ -25,6 +25,7 @@ type timePredictor struct {
 	process  *timeProcess
 	reaches  map[string]*measuredRange // by node type
 	runs     int
+	longest  int // epochs of a run
 	measured map[Configuration]*compiledCurve
 	shape    shape
 }
@@ -40,6 +41,7 @@ func newTimePredictor(t *TimeModel) (*timePredictor, bool) {
 		measured: map[Configuration]*compiledCurve{}, reaches: map[string]*measuredRange{}}
 	for i, c := range curves {
 		p.runs += c.Runs
+		p.longest = max(p.longest, c.longest())
 		p.measured[c.Configuration] = c
 		if p.reaches[c.NodeType] == nil {
 			p.reaches[c.NodeType] = &measuredRange{low: o.points[i].x, high: o.points[i].x}
@@ -221,6 +223,14 @@ func (t *times) total(n int) posterior {
 	h := s.at(n)
 	return posterior{t.estimate.mean + h.mean + math.Log(float64(n)),
 		t.estimate.variance + h.variance, s.variance, s.degrees}
+}
+
+// longest returns the epochs of the longest run.
+func (t *times) longest() int {
+	if t.measured != nil {
+		return t.measured.longest()
+	}
+	return t.of.longest
 }
 
 // seconds returns the median seconds of the first n epochs.
