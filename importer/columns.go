@@ -45,7 +45,7 @@ func (n *names) known(field string, known []string) string {
 	for i, k := range known {
 		best, bestUnit := "", math.Inf(1) // seconds are more exact than minutes
 		for _, name := range n.have {
-			_, unit := cutUnit(name)
+			_, unit := output.CutUnit(name)
 			unit = max(unit, 1)
 			if unit >= bestUnit || n.isEmpty(name) || !hasMeaning(field, name, compact(k)) {
 				continue

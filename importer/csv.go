@@ -28,6 +28,11 @@ func (r *Reader) csv(name string, in io.Reader) error {
 		r.refuse(Place{File: name, Line: 1}, refuse(ReasonUnreadable, "", "%s", problem))
 		return nil
 	}
+	for i, column := range header {
+		if column != "" && slices.Contains(header[i+1:], column) { // such as of training and of validation
+			nameByPlace(header, column)
+		}
+	}
 	t := r.newTable(name, header)
 	t.form.isRead, t.form.hasCommas = true, c.Comma == ','
 	for {
@@ -59,6 +64,15 @@ func (r *Reader) csv(name string, in io.Reader) error {
 		}
 		if err := t.add(row); err != nil {
 			return err
+		}
+	}
+}
+
+// nameByPlace replaces a name that several columns have, so that none of them is taken for the other.
+func nameByPlace(header []string, name string) {
+	for i := range header {
+		if header[i] == name {
+			header[i] = fmt.Sprintf("column %d", i+1)
 		}
 	}
 }

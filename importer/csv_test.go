@@ -245,6 +245,10 @@ func TestReader_CSV(t *testing.T) {
 				"refused: runs.csv:4: outcome (state): \"terminated\" is not finished, failed or cancelled\n",
 		},
 		{
+			"two columns of one name", "model,batch,cpus,time_s,acc,acc\nm,64,1,10.5,0.99,0.9\n", nil,
+			"m b64 c1 e10 on runs from 2020-10-21T00:00:00 10.5s finished\n",
+		},
+		{
 			"the flags of commands", "cmd id,Args,request cpus,wall time\n" +
 				"1,t.py -b 64 --model m,2,10.5\n2,torchrun --nproc_per_node=2 t.py " +
 				"--per_device_train_batch_size 8 --model m,2,9.5\n",

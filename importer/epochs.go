@@ -284,9 +284,9 @@ func durationsOf(values []float64, column, field string, isRequested bool) ([]fl
 		return strings.Contains(compact(column), word)
 	})
 	switch {
-	case isTotal, n > 2 && isEven && first <= 4 && field == FieldSeconds, n > 3 && isEven && first <= 1.5:
+	case isTotal && first < 20, n > 2 && isEven && first <= 4 && field == FieldSeconds, n > 3 && isEven && first <= 1.5:
 		return append([]float64{values[0]}, steps...), nil
-	case field == FieldEpochSeconds || first >= 20 && !(isEven && (n > 3 || values[0] >= hour)):
+	case field == FieldEpochSeconds || first >= 20 && !isTotal && !(isEven && (n > 3 || values[0] >= hour)):
 		return values, nil
 	}
 	return nil, refuse(ReasonInvalid, field, "is it the time of each epoch, or since the start? The values"+

@@ -72,7 +72,7 @@ func (o *kubeObject) job(cells map[string]string, containers []kubeContainer) {
 		return found[FieldBatchSize] != "" || found[FieldEpochs] != ""
 	}
 	main := containers[max(slices.IndexFunc(containers, isTraining), 0)]
-	cells["command"] = main.line()
+	cells["command"], cells["devices"] = main.line(), main.Resources.Limits["nvidia.com/gpu"]
 	switch {
 	case cells["status.phase"] != "":
 	case o.Status.Succeeded+o.Status.Failed > 0: // a job

@@ -191,7 +191,7 @@ func (t *table) row(row *record) {
 // inWords converts a plain number in a column whose name has another unit of time, and an exit code.
 func inWords(field, column, text string) string {
 	v, err := strconv.ParseFloat(text, 64)
-	_, unit := cutUnit(column)
+	_, unit := output.CutUnit(column)
 	switch {
 	case err != nil:
 	case slices.Contains(durations, field) && unit > 0 && unit != 1:

@@ -105,7 +105,7 @@ func hasMeaning(field, name, known string) bool {
 			return true
 		}
 	}
-	base, unit := cutUnit(plain)
+	base, unit := output.CutUnit(plain)
 	return unit > 0 && slices.Contains(durations, field) && compact(base) == known
 }
 
@@ -116,16 +116,6 @@ func cutLast(name string) (group, last string) {
 		return "", name
 	}
 	return name[:i], name[i+1:]
-}
-
-// cutUnit returns a name without the unit at its end, and the unit in seconds; 0 without one.
-func cutUnit(name string) (base string, unit float64) {
-	trimmed := strings.TrimRight(name, " )]")
-	i := strings.LastIndexFunc(trimmed, func(c rune) bool { return !unicode.IsLetter(c) })
-	if i <= 0 {
-		return name, 0
-	}
-	return trimmed[:i], output.UnitSeconds(trimmed[i+1:])
 }
 
 // normalize returns a name in lower case with underscores as separators.

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
+	"unicode"
 )
 
 // Quantity is what a column of a table holds.
@@ -51,12 +53,18 @@ func ColumnOf(label string) Column {
 	return c
 }
 
-// UnitSeconds returns the seconds of a unit of time, such as "ms" or "hours"; 0 for other words.
-func UnitSeconds(unit string) float64 {
-	if w := vocabulary[hashOf([]byte(unit))]; w != nil {
-		return w.seconds
+// CutUnit returns a name without the unit of time at its end, and the unit in seconds; 0 without one.
+func CutUnit(name string) (base string, unit float64) {
+	trimmed := strings.TrimRight(name, " )]")
+	i := strings.LastIndexFunc(trimmed, func(c rune) bool { return !unicode.IsLetter(c) })
+	if i <= 0 {
+		return name, 0
 	}
-	return 0
+	w := vocabulary[hashOf([]byte(trimmed[i+1:]))]
+	if w == nil {
+		return trimmed[:i], 0
+	}
+	return trimmed[:i], w.seconds
 }
 
 // ParseSeconds returns the seconds of a number, or of a text such as 8m13.5s, 1.2min, 01:02:03, 1-02:03:04

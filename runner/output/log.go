@@ -81,6 +81,11 @@ func (g *Log) line(text []byte, at time.Time) []EpochReport {
 		return nil
 	}
 	number := uint32(l.fields[i].value)
+	isFirst := !g.isSeen && g.current == nil
+	if isFirst && isRow && number > 1 && nameOf(l.label(i), nil).flags&flagConfig != 0 {
+		g.table.names = nil // the column epochs has the epochs of runs
+		return nil
+	}
 	if g.isSeen && (number == g.last || number < g.last && !g.isChannel) {
 		return nil // another line or rank has reported it
 	}
@@ -93,14 +98,25 @@ func (g *Log) line(text []byte, at time.Time) []EpochReport {
 		g.current = &logEpoch{newBlock(), EpochReport{Epoch: number}}
 	}
 	g.current.report.At = at
-	isHeldOut := false
+	isHeldOut, hasSteps := false, false
 	for i := range l.fields {
-		isHeldOut = g.field(&l.fields[i], l.text) || isHeldOut
+		hasSteps = hasSteps || string(l.label(i)) == "data_time" // a part of the time of a step
+	}
+	for i := range l.fields {
+		if !hasSteps || string(l.label(i)) != "time" {
+			isHeldOut = g.field(&l.fields[i], l.text) || isHeldOut
+		}
 	}
 	if isHeldOut || g.isChannel {
 		reports = append(reports, g.end(at)...)
 	}
 	return reports
+}
+
+// label returns the text of the name of a field.
+func (l *line) label(i int) []byte {
+	n := &l.fields[i].name
+	return l.text[n.start:n.end]
 }
 
 // isEpochNumber reports whether a field is the number of an epoch.

@@ -48,9 +48,13 @@ func TestNewLog_ReadsTablesAndJSON(t *testing.T) {
 			[]string{"1 61 - 0.5", "2 62 - 0.6"},
 		},
 		{
-			"times of the epochs by their name", "epoch,epoch_time,val_acc\n1,61,0.5\n2,62,0.6\n",
-			[]string{"1 61 - 0.5", "2 62 - 0.6"},
+			"times of the epochs by their name, and units in names",
+			"epoch,epoch_time_ms,val_acc (%)\n1,61000,0.5\n2,62000,1.5\n",
+			[]string{"1 61 - 0.005", "2 62 - 0.015"},
 		},
+		{"times of steps", `{"epoch":1,"data_time":0.1,"time":0.3}` + "\n" + `{"epoch":2,"data_time":0.1,"time":0.3}` + "\n",
+			[]string{"1 0 - -", "2 0 - -"}},
+		{"a row per run", "model,epochs,val_acc\nm,10,0.5\nm,20,0.6\n", nil},
 		{"JSON lines", `{"epoch":1,"val_acc":0.5}` + "\n" + `{"epoch":2,"val_acc":0.6}` + "\n",
 			[]string{"1 0 - 0.5", "2 0 - 0.6"}},
 		{"JSON lines of batches", `{"mode":"train","epoch":1,"iter":50,"loss":0.9}` + "\n" +

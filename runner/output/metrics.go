@@ -55,6 +55,9 @@ func newFileMetrics() fileMetrics {
 // field refers to text.
 func (m *fileMetrics) add(b *block, f *field, text []byte) (isHeldOut bool) {
 	n, isTime := &f.name, f.name.kind == kindTime
+	if f.unit == unitNone {
+		f.setNamedUnit(string(text[n.start:n.end]))
+	}
 	if math.IsNaN(f.value) || math.IsInf(f.value, 0) || !isReading(f) ||
 		n.flags&(flagTotal|flagSetting) != 0 ||
 		isTime && (n.scope >= scopeTest || validSeconds(f.value) == 0) {
@@ -63,6 +66,17 @@ func (m *fileMetrics) add(b *block, f *field, text []byte) (isHeldOut bool) {
 	m.notePercent(f)
 	b.set(f, n.scope, ofEpoch, text)
 	return isResult(f) && n.scope >= scopeTest
+}
+
+// setNamedUnit sets the unit that the name of a plain number has, as in "time (min)" and "acc_%".
+func (f *field) setNamedUnit(label string) {
+	_, unit := CutUnit(label)
+	switch {
+	case strings.Contains(label, "%"):
+		f.unit = unitPercent
+	case f.name.kind == kindTime && unit > 0:
+		f.value, f.unit = f.value*unit, unitTime
+	}
 }
 
 // report completes the report of an epoch.
