@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"time"
@@ -101,7 +102,8 @@ func (r *LateJobs) judge(j *jobCourse, a, referee *schemas.Advice, loss *mean) {
 }
 
 // WriteText writes the result for people. Tabs separate cells, for the caller to align.
-func (r *LateJobs) WriteText(out io.Writer) error {
+func (r *LateJobs) WriteText(w io.Writer) error {
+	out := &bytes.Buffer{} // its writes do not fail
 	fmt.Fprintf(out, "%s to %s: %d jobs with a time limit or an SLO, %d of them late\n\n",
 		r.From.UTC().Format(time.DateOnly), r.Until.UTC().Format(time.DateOnly), r.Jobs, r.Late)
 	for _, line := range []struct {
@@ -121,11 +123,9 @@ func (r *LateJobs) WriteText(out io.Writer) error {
 		fmt.Fprintf(out, "\nThe jobs that would have been in time lose %.4f accuracy (predicted mean).\n",
 			*r.AccuracyLoss)
 	}
-	if len(r.Rows) == 0 {
-		return nil
+	if len(r.Rows) > 0 {
+		fmt.Fprintln(out, "\nlate job\tmodel\tallowed\tbatch\tadvised\tpredicted\t")
 	}
-	fmt.Fprintln(out)
-	fmt.Fprintln(out, "late job\tmodel\tallowed\tbatch\tadvised\tpredicted\t")
 	for i := range r.Rows {
 		j := &r.Rows[i]
 		advised, predicted := "-", "-"
@@ -138,5 +138,6 @@ func (r *LateJobs) WriteText(out io.Writer) error {
 		fmt.Fprintf(out, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", j.JobID, j.Model,
 			schemas.FormatSeconds(j.AllowedSeconds), j.BatchSize, advised, predicted, j.Verdict)
 	}
-	return nil
+	_, err := out.WriteTo(w)
+	return err
 }

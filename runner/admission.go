@@ -64,8 +64,12 @@ func (j *job) awaitStart(
 var errReservationOver = errors.New(
 	"it was cut off when it was admitted, and its CPUs are not reserved any more")
 
-// confirmInterval is the time until the advisor is asked again whether CPUs are reserved.
-const confirmInterval = time.Second
+const (
+	// confirmInterval is the time until the advisor is asked again whether CPUs are reserved.
+	confirmInterval = time.Second
+	// confirmTimeout bounds the wait for its answer, which delays heartbeats.
+	confirmTimeout = 2 * time.Second
+)
 
 // awaitAdmission waits in the queue, and returns the advice of the admission. It sends heartbeats,
 // because a silent job is cancelled.
@@ -116,6 +120,8 @@ const minReserved = maxLoanWait + 10*time.Second
 // answer, or has not read the admission yet.
 func (j *job) checkReservation(ctx context.Context, b *bus.Bus) (isKnown bool, err error) {
 	asked := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
+	defer cancel()
 	status, err := j.statusOf(ctx, b, j.result.JobID)
 	switch {
 	case errors.Is(err, schemas.ErrNotFound):

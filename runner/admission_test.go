@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,9 +15,20 @@ import (
 	"courier/schemas"
 )
 
-// serveVerdict answers every submission with a verdict, and reports requests to cancel.
+// serveVerdict answers every submission with a verdict, and reports requests to cancel. It answers the
+// first request for a status after a heartbeat, which the runner must send although it waits for the answer.
 func serveVerdict(t *testing.T, b *bus.Bus, v schemas.Verdict, requests chan<- string) {
 	t.Helper()
+	heartbeats := make(chan struct{})
+	go func() {
+		_ = b.Listen(t.Context(), schemas.JobSubject("*", schemas.EventAlive), func(schemas.Event) {
+			select {
+			case heartbeats <- struct{}{}:
+			default: // nobody waits
+			}
+		})
+	}()
+	var asked atomic.Bool
 	serve(t, b, bus.Service{Name: "advisor", Version: "0.0.1", Endpoints: []bus.Endpoint{
 		bus.Handle(schemas.SubjectJobSubmit, func(_ context.Context, q *schemas.JobRequest) (any, error) {
 			a := adviceFor(q)
@@ -29,7 +41,13 @@ func serveVerdict(t *testing.T, b *bus.Bus, v schemas.Verdict, requests chan<- s
 			}
 			return a, nil
 		}),
-		bus.Handle(schemas.SubjectJobStatus, func(_ context.Context, q *schemas.JobStatusRequest) (any, error) {
+		bus.Handle(schemas.SubjectJobStatus, func(ctx context.Context, q *schemas.JobStatusRequest) (any, error) {
+			if !asked.Swap(true) {
+				select {
+				case <-heartbeats:
+				case <-ctx.Done():
+				}
+			}
 			return &schemas.JobStatus{JobID: q.JobID, State: schemas.StateSubmitted, ReservedSeconds: 60}, nil
 		}),
 		bus.Handle(schemas.SubjectJobCancel, func(_ context.Context, q *schemas.JobCancelRequest) (any, error) {
@@ -80,7 +98,7 @@ func TestRun_WaitsForAdmission(t *testing.T) {
 			serveVerdict(t, b, schemas.Queued, requests)
 			o := options(t, trainingCommand("epochs", "3"))
 			stderr := bustest.NewBuffer()
-			o.Request.JobID, o.Connect, o.Stderr = "held", over(b), stderr
+			o.Request.JobID, o.Connect, o.Stderr, o.Patience = "held", over(b), stderr, time.Hour
 			ctx, end := context.WithCancel(t.Context())
 			defer end()
 			done := attempt(ctx, o)

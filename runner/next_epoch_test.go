@@ -23,6 +23,7 @@ func TestRun_StopsBeforeALateEpoch(t *testing.T) {
 		late    bool
 	}{
 		{"off", runner.StopOff, trainingCommand("obedient", "3"), -time.Hour, "", 3, false},
+		{"off, in ten years", runner.StopOff, trainingCommand("epochs", "3"), 11 * 366 * 24 * time.Hour, "", 3, false},
 		{"control, in time", runner.StopControl, trainingCommand("obedient", "3"), time.Hour, "", 3, false},
 		{"control, late", runner.StopControl, trainingCommand("obedient", "3"), -time.Hour,
 			"checkpoint written", 1, true},
@@ -43,6 +44,10 @@ func TestRun_StopsBeforeALateEpoch(t *testing.T) {
 			if !strings.Contains(stdout.String(), c.output) || len(got.Epochs) != c.epochs {
 				t.Errorf("output %q after %d epochs, want %q after %d",
 					stdout, len(got.Epochs), c.output, c.epochs)
+			}
+			started := stored(t, b, schemas.JobSubject(got.JobID, schemas.EventStarted), 1)[0].(*schemas.Started)
+			if want := min(max(0, c.end.Seconds()), schemas.MaxLimitSeconds); started.LimitSeconds > want {
+				t.Errorf("limit %g s, want at most %g s", started.LimitSeconds, want)
 			}
 			e := stored(t, b, schemas.JobSubject(got.JobID, schemas.EventFinished), 1)[0].(*schemas.Ended)
 			if isLate := strings.HasPrefix(e.Reason, "stopped after epoch "); isLate != c.late {

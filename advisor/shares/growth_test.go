@@ -118,6 +118,19 @@ func TestPlan_GrowsByOwnEpochs(t *testing.T) {
 	}
 }
 
+var fitAlone = advisortest.FitShared(fourCores, []uint32{1, 2}, []float64{0}, 2)
+
+// A job whose model ran only alone is not at risk beside another one: its chance is unknown.
+func TestPlan_DoesNotTakeTheUnknownForARisk(t *testing.T) {
+	c := newElasticClusterOf(t, fourCores, advisortest.Load(t, fitAlone), schemas.CPUs{1, 2, 4})
+	c.run("a", week, 2)
+	c.run("b", week, 1)
+	c.busyEpochs("a", 1, 2, 1)
+	if got := fmt.Sprint(c.moves(5, shares.ObjectiveSLO)); got != "[a left_over 2→4, own epochs]" {
+		t.Errorf("moves %v, want one with CPUs that are left over", got)
+	}
+}
+
 // The advice of such a move has predicted times, so that the runner can assess it, but promises
 // nothing.
 func TestDecideMove_PromisesNothingByOwnEpochs(t *testing.T) {

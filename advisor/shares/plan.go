@@ -158,8 +158,8 @@ func (f *forecast) purpose() string {
 		return schemas.MoveLent
 	case f.target < f.cpus || f.cpus < initial && f.target <= initial:
 		return schemas.MoveReturned
-	case !f.isLikely(f.cpus):
-		return schemas.MoveAtRisk
+	case f.alternatives[f.cpus] != nil && !f.isLikely(f.cpus):
+		return schemas.MoveAtRisk // what nothing is known about, as beside an unknown job, is not at risk
 	}
 	return schemas.MoveLeftOver
 }
