@@ -73,14 +73,15 @@ type Merge struct {
 	// BatchSize is what the job was asked to use.
 	BatchSize uint32
 
-	values *output.Values
-	lead   int       // connection of the job's process; 0: none
-	ended  bool      // the lead has ended
-	world  uint32    // processes that train together
-	base   uint32    // epochs of earlier processes
-	last   uint32    // last measured epoch
-	begun  time.Time // when the script's loop over epochs began, if its epochs are printed
-	offset uint32    // of the printed numbers
+	values        *output.Values
+	lead          int       // connection of the job's process; 0: none
+	ended         bool      // the lead has ended
+	world         uint32    // processes that train together
+	base          uint32    // epochs of earlier processes
+	last          uint32    // last measured epoch
+	begun         time.Time // when the script's loop over epochs began, if its epochs are printed
+	loopBatchSize uint32    // of the batches of that loop; 0: unknown
+	offset        uint32    // of the printed numbers
 
 	unitAt   time.Time // begin of the running epoch
 	progress progress  // within it
@@ -154,8 +155,13 @@ func (m *Merge) Line(connection int, line []byte, at time.Time) {
 		return
 	}
 	switch {
-	case msg.Type == "loop" && m.begun.IsZero():
-		m.begun = at.Add(-seconds(msg.Ago))
+	case msg.Type == "loop":
+		if m.begun.IsZero() {
+			m.begun = at.Add(-seconds(msg.Ago))
+		}
+		if msg.BatchSize <= schemas.MaxBatchSize {
+			m.loopBatchSize = cmp.Or(m.loopBatchSize, msg.BatchSize)
+		}
 	case msg.Type == "fit" && (m.lead == 0 || m.ended):
 		m.lead, m.ended, m.base, m.world = connection, false, m.last, max(1, msg.World)
 		m.unitAt, m.progress = at.Add(-seconds(msg.Ago)), progress{}
@@ -227,6 +233,9 @@ func (m *Merge) Text(reports []output.EpochReport) []output.EpochReport {
 			r.BeganAt = m.begun
 		}
 		m.state = printed
+		for i := range reports {
+			reports[i].BatchSize = cmp.Or(reports[i].BatchSize, m.loopBatchSize)
+		}
 		return reports
 	}
 	if !m.isBased {
@@ -303,13 +312,18 @@ func (m *Merge) givesWay(isEnd bool) bool {
 }
 
 // textOf returns the epoch of the output that belongs to a unit: the one with its number, or else the
-// last one within its time. It removes the epochs up to there. isOver reports that a later one exists.
+// last one within its time, unless the previous unit has its number. It removes the epochs up to there.
+// isOver reports that a later one exists.
 func (m *Merge) textOf(u *unit) (text *output.EpochReport, isOver bool) {
 	length := seconds(u.report.Seconds)
 	grace := min(length/10, maxGrace)
 	n, within := 0, 0
 	for i := range m.texts {
 		t := &m.texts[i]
+		if m.isOffset && t.Epoch+1 == u.report.Epoch+m.offset && t.At.Before(u.beganAt.Add(length/2)) {
+			n = i + 1 // of the previous unit, and read late
+			continue
+		}
 		if t.At.After(u.beganAt.Add(grace)) && t.At.Before(u.report.At.Add(-grace)) {
 			within++
 		}

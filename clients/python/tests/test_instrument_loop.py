@@ -8,11 +8,12 @@ import weakref
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "src"))
 
-from courier_instrument._loop import Position  # noqa: E402
+from courier_instrument._loop import Position, batch_size  # noqa: E402
 
 
 class Arguments:
-    epochs, start = 3, 2
+    def __init__(self):
+        self.epochs, self.start, self.batch_size = 3, 2, 4
 
 
 class LoopTest(unittest.TestCase):
@@ -65,6 +66,51 @@ class LoopTest(unittest.TestCase):
                     self.step()
         self.assertEqual(self.values(), [0, 0, 0, 0, 1, 1, 1, 1])
         self.assertEqual(len(set(self.seen)), 2)
+
+    def test_the_outermost_loop(self):
+        for epoch in range(2):
+            for client in range(2):
+                for ep in range(3):
+                    self.step()
+        self.assertEqual(len(set(self.seen)), 2)
+
+    def test_within_a_loop_over_steps(self):
+        """As in reinforcement learning."""
+        num_updates = steps = 2
+        for update in range(1, 3):
+            for epoch in range(2):
+                self.step()
+        for _ in range(num_updates):
+            for epoch in range(2):
+                self.step()
+        while steps:
+            steps -= 1
+            for epoch in range(2):
+                self.step()
+        self.assertEqual(set(self.values()), {None})
+
+    def test_while(self):
+        epoch, is_done = 0, False
+        while not is_done and epoch < 10:
+            self.step()
+            epoch += 1
+            is_done = epoch == 2
+        self.assertEqual(self.values(), [0, 1])
+        self.assertIsNone(self.position.loop.counts_from)
+
+    def test_batch_size(self):
+        def seen():
+            self.seen.append(batch_size())
+
+        args, bs = Arguments(), 3
+        for _ in range(0, 4, args.batch_size):
+            seen()
+        for epoch in range(1):
+            for i in range(9 // bs - 2):
+                seen()
+            for i in range(0, 6, 6):
+                seen()
+        self.assertEqual(self.seen, [4, 3, None])
 
     def test_after_the_loop(self):
         for epoch in range(2):

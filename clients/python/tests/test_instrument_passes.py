@@ -205,29 +205,6 @@ class PassesTest(unittest.TestCase):
             s.train(a, limit=20)
         self.check(s.finish(), [20, 20, 20])
 
-    def test_endless_iterator(self):
-        s = Script()
-        a, v = s.loader(10), s.loader(3)
-        p = s.tracker.begin(a, s.tick())
-        for _ in range(3):
-            for _ in range(10):
-                p = s.tracker.deliver(p, s.now, s.tick())
-                s.step()
-            s.evaluate(v)
-        self.check(s.finish(), [10, 10, 10])
-
-    def test_wrong_length(self):
-        """A sampler that says 10 and delivers 11."""
-        s = Script()
-        a = s.loader(10)
-        loader_length[a.key] = 10
-        for _ in range(3):
-            it = s.iterate(a)
-            loader_length[a.key] = 11
-            for _ in it:
-                s.step()
-        self.assertIn(len(s.finish()), (3, 6))  # known to be wrong by one extra unit where it wraps
-
     def test_single_draws(self):
         s = Script()
         a, v = s.loader(10), s.loader(3)

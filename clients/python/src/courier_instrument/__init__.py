@@ -13,6 +13,7 @@ __all__ = ["start"]
 # "module:function". The module is imported only then.
 HOOKS = {
     "torch.utils.data.dataloader": "_torch:loaders",
+    "torch.nn.modules.module": "_torch:gradients",
     "torch.optim.optimizer": "_torch:optimizers",
     "torch.serialization": "_torch:saving",
     "safetensors.torch": "_torch:saving",

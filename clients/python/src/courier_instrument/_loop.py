@@ -24,7 +24,9 @@ EPOCH = re.compile(r"^(i_?|cur_?|curr_?|current_?|n_?|this_?|global_?)?(epoch|ep
                    r"(_?(i|idx|num|number|id|index|no|count))?$", re.I)
 TOTAL = re.compile(r"^(n|num|max|total|nb|n_?train|num_?train|train|training)?_?epochs?"
                    r"(_?(n|num|total|max|count))?$", re.I)
-STEP = re.compile(r"step|iter|batch", re.I)
+STEP = re.compile(r"(^|_)(time)?(steps?|it(e?rs?|erations?)?|updates?|episodes?|rollouts?)(_|$)", re.I)
+BATCH_SIZE = re.compile(r"^(train|mini|per_device|per_gpu)?_?(train)?_?(batch_?size|batch_?sz|bsz?|mb_?size)$", re.I)
+LEARNING_RATE = re.compile("lr_find|find_lr|range_test")  # functions that try learning rates
 OTHERS = "torch.", "sklearn.", "jax.", "keras.", "courier_instrument"  # modules without the script's loop
 OWN_DICTIONARY = {"locals", "vars", "eval", "exec", "dir", "breakpoint"}
 HAS_SNAPSHOTS = sys.version_info < (3, 13)
@@ -36,16 +38,32 @@ _files = {}  # the loops in each file, by the first line of their function
 
 
 class Loop:
-    """A ``for`` loop of a function or module."""
+    """A ``for`` or ``while`` loop of a function or module."""
 
     def __init__(self, node):
         self.first, self.last = node.body[0].lineno, node.body[-1].end_lineno
+        self.name = ""  # of its variable
+        self.is_epochs = self.is_steps = False
+        self.counts_from = None  # 0 or 1; None: unknown
+        self.batch_size = None  # the node of the expression
+        if isinstance(node, ast.While):
+            self._read_test(node.test)
+        else:
+            self._read_for(node)
+        if STEP.search(self.name):
+            self.is_epochs, self.is_steps = False, True
+
+    def _read_test(self, test):
+        names = [name for part in ast.walk(test) for name in _names_of(part)]
+        self.name = next(filter(EPOCH.match, names), "")
+        self.is_epochs, self.is_steps = bool(self.name), any(map(STEP.search, names))
+
+    def _read_for(self, node):
         target = node.target
         while isinstance(target, (ast.Tuple, ast.List)):
             target = target.elts[0]
         self.name = getattr(target, "id", "")
         self.is_epochs = EPOCH.match(self.name) is not None
-        self.counts_from = None  # 0 or 1; None: unknown
         for call in ast.walk(node.iter):
             function = getattr(call, "func", None)
             if getattr(function, "id", getattr(function, "attr", "")) in ("range", "trange"):
@@ -53,17 +71,20 @@ class Loop:
 
     def _read_range(self, arguments):
         parts = [part for argument in arguments for part in ast.walk(argument)]
-        names = {name for part in parts for name in map(part.__dict__.get, ("id", "attr", "value"))
-                 if isinstance(name, str)}
+        names = [name for part in parts for name in _names_of(part)]
         is_product = any(isinstance(part, (ast.Mult, ast.Div, ast.FloorDiv)) for part in parts)
-        if any(TOTAL.match(name) for name in names) and not is_product and not STEP.search(self.name):
-            self.is_epochs = True
-        if any("episode" in name.lower() for name in names):
-            self.is_epochs = False
+        self.is_epochs |= any(map(TOTAL.match, names)) and not is_product
+        self.is_steps = any(map(STEP.search, names))
+        self.batch_size = next((p for p in parts if any(map(BATCH_SIZE.match, _names_of(p)))), None)
         begin, end = (arguments + [None, None])[:2]
         adds_one = isinstance(end, ast.BinOp) and getattr(end.right, "value", None) == 1
         starts_at_one = end is not None and getattr(begin, "value", None) == 1
         self.counts_from = 1 if adds_one or starts_at_one else 0
+
+
+def _names_of(node):
+    """The name of a variable or attribute, or a key."""
+    return [n for n in map(vars(node).get, ("id", "attr", "value")) if isinstance(n, str)]
 
 
 def _read_file(name, variables):
@@ -77,7 +98,7 @@ def _read_file(name, variables):
             if isinstance(child, FUNCTIONS):
                 visit(child, min(n.lineno for n in [child, *child.decorator_list]))
             elif not isinstance(child, ast.expr):
-                if isinstance(child, ast.For):
+                if isinstance(child, (ast.For, ast.While)):
                     found.setdefault(function, []).append(Loop(child))
                 visit(child, function)
 
@@ -110,10 +131,33 @@ def _values_of(frame, names):
                           or not OWN_DICTIONARY.isdisjoint(code.co_names)):
         return None
     variables = frame.f_locals
-    values = [variables.get(name) for name in names]
+    values = [variables.get(name, frame.f_globals.get(name)) for name in names]
     if HAS_SNAPSHOTS:
         variables.clear()
     return values
+
+
+def _frames(frame):
+    """A frame and its callers."""
+    for _ in range(MAX_FRAMES):
+        if frame is None:
+            break
+        yield frame
+        frame = frame.f_back
+
+
+def batch_size():
+    """The value of ``batch_size`` in the ranges of the loops that the caller is within; None without one."""
+    for frame in _frames(sys._getframe(2)):
+        for loop in loops_around(frame):
+            if loop.batch_size is None:
+                continue
+            base = loop.batch_size.value if isinstance(loop.batch_size, ast.Attribute) else loop.batch_size
+            found = _values_of(frame, [getattr(base, "id", "")])
+            if found and base is not loop.batch_size:
+                found = [getattr(found[0], "__dict__", {}).get(loop.batch_size.attr)]
+            return found[0] if found and type(found[0]) is int else None
+    return None
 
 
 class Position:
@@ -131,34 +175,34 @@ class Position:
         A different result means another epoch, and the first item is the value of the loop."""
         if self._code is None and not self._search():
             return None
-        frame = sys._getframe(2)
-        for _ in range(MAX_FRAMES):
-            if frame is None or frame.f_code is self._code:
-                break
-            frame = frame.f_back
-        else:
-            frame = None
+        frame = next((f for f in _frames(sys._getframe(2)) if f.f_code is self._code), None)
         values = frame and self._values(frame)
         if values is None:
             self._code = None  # the loop has ended; there may be another one
         return values
 
     def _search(self):
+        """Finds the outermost loop over epochs. One within a loop over steps counts passes over the data
+        of a step, as in reinforcement learning."""
         if self.searches >= self.MAX_SEARCHES:
             return False
         self.searches += 1
-        frame = sys._getframe(3)
-        for _ in range(MAX_FRAMES):
-            if frame is None:
-                return False
-            if not frame.f_globals.get("__name__", "").startswith(OTHERS):
-                for loop in reversed(loops_around(frame)):
-                    values = loop.is_epochs and _values_of(frame, [loop.name])
-                    if values and type(values[0]) is int:
-                        self._code, self.loop, self._names, self.searches = frame.f_code, loop, {}, 0
-                        return True
-            frame = frame.f_back
-        return False
+        self._code = self.loop = None
+        frames = list(_frames(sys._getframe(3)))
+        if any(LEARNING_RATE.search(frame.f_code.co_name) for frame in frames):
+            return False
+        for frame in frames:
+            if frame.f_globals.get("__name__", "").startswith(OTHERS):
+                continue
+            for loop in reversed(loops_around(frame)):
+                values = loop.is_epochs and _values_of(frame, [loop.name])
+                if values and type(values[0]) is int:
+                    self._code, self.loop = frame.f_code, loop
+                elif loop.is_steps:
+                    self._code = self.loop = None
+        if self._code is not None:
+            self._names, self.searches = {}, 0
+        return self._code is not None
 
     def _values(self, frame):
         at = frame.f_lasti

@@ -11,7 +11,6 @@ import collections
 
 MAX_OPEN = 64  # passes; more are abandoned iterators that are still referenced
 MAX_PASSES = 16  # of a unit; then those that have ended are added up
-DRAW_RATIO = 0.1  # part of a loader's length beyond which a pass is endless
 
 
 class Loader:
@@ -27,13 +26,12 @@ class Pass:
     def __init__(self, loader, began, position=None):
         self.loader, self.began = loader, began
         self.position = position  # of the script in its loop over epochs; None: unknown, or not in it
-        self.ended = self.how = None  # "exhausted", "abandoned" or "wrapped"
+        self.ended = self.how = None  # "exhausted", "abandoned" or "split"
         self.batches = self.steps = 0
         self.fresh = 0  # batches since the last step
         self.wait = 0.0  # seconds in which the training waited for batches
         self.last = self.asked = began  # when the last batch came, and was asked for
-        self.mark = None  # at the length of the loader: (time, batches, steps, wait)
-        self.rest = None  # the pass in which its iterator goes on, if that has no end
+        self.rest = None  # the pass in which its iterator goes on, in the next epoch of the script's loop
 
     @property
     def used(self):
@@ -64,6 +62,7 @@ class Unit:
         self.trained = None  # end of the last training pass; None: one is open
         self.evaluations = []  # passes after the training
         self.nested = 0.0  # seconds of evaluations within a training pass
+        self.saved = began  # when a checkpoint within the script's loop was written
         self.is_partial = False  # the training ended within the unit
         self.position = position  # of the script in its loop over epochs; None: unknown
         self.optimizers = collections.Counter()  # steps by optimizer
@@ -135,8 +134,7 @@ class Tracker:
         return p
 
     def deliver(self, p, asked, now):
-        """A batch was asked for at one time and is delivered now. Returns the pass that it belongs to:
-        a new one if the iterator has no end and begins again."""
+        """A batch was asked for at one time and is delivered now. Returns the pass that it belongs to."""
         p = p.rest or p
         p.batches += 1
         p.fresh += 1
@@ -144,40 +142,16 @@ class Tracker:
         if p.batches == 1 and asked - p.asked > 0.1:
             p.began = asked  # the iterator was made long before
         p.last, p.asked = now, asked
-        length = p.loader.length
-        # Beyond the length, the position in the script's own loop decides if it is known.
-        if length and p.batches >= length and (self.unit is None or self.unit.position is None):
-            return self._beyond(p, length, asked, now)
         return p
 
-    def _beyond(self, p, length, asked, now):
-        """A pass has delivered as many batches as its loader has. Usually it ends now. If it goes on for
-        a while, its iterator is endless, and the pass ended where the length was reached."""
-        if p.batches == length:
-            p.mark = now, length, p.steps, p.wait
-        elif p.batches == length + 1 and p.mark:
-            p.mark = asked, length, p.steps, p.wait - (now - asked)
-        if p.mark is None or p.batches < length + max(1, int(DRAW_RATIO * length)):
-            return p
-        rest, unit = self._split(p, *p.mark), self.unit
-        if rest.steps and unit is not None:
-            self._position = None
-            optimizer = max(unit.optimizers, key=unit.optimizers.get)
-            unit.optimizers[optimizer] -= rest.steps
-            self._trains(rest)
-            self.unit.optimizers[optimizer] += rest.steps
-        return rest
-
-    def _split(self, p, at, batches, steps, wait):
-        """Ends a pass at what it had at an instant. The rest becomes a pass of its own."""
+    def _split(self, p, at):
+        """Ends a pass before the batch that has no step yet. That one begins a pass of its own."""
         rest = Pass(p.loader, at)
-        rest.batches, rest.steps, rest.wait = p.batches - batches, p.steps - steps, p.wait - wait
-        rest.fresh, rest.last, rest.asked = p.fresh, p.last, p.asked
-        p.batches, p.steps, p.wait, p.fresh = batches, steps, wait, 0
-        self.end(p, "wrapped", at)
+        rest.batches, rest.fresh, rest.last, rest.asked = p.fresh, p.fresh, p.last, p.asked
+        p.batches, p.fresh = p.batches - p.fresh, 0
+        self.end(p, "split", at)
         p.rest = rest
         self.open.append(rest)
-        return rest
 
     def end(self, p, how, now):
         p = p.rest or p
@@ -226,7 +200,7 @@ class Tracker:
         at = min((p.asked for p in passes), default=self._boundary)
         self._gap = at - self._last_step
         for p in passes:
-            self._split(p, at, p.batches - p.fresh, p.steps, p.wait)
+            self._split(p, at)
         if not passes:
             self._finish_unit(unit, at)
             self._on_begin(self._begin_unit(at))
@@ -280,8 +254,7 @@ class Tracker:
             return p.loader.key in unit.keys and (p.loader.length or 0) >= longest
         if p.may_be_draw() and all(q.is_draw() for q in unit.passes):
             return False  # next(iter(loader)) for every step
-        return (unit.passes[-1].how == "wrapped"
-                or p.loader.key in unit.keys
+        return (p.loader.key in unit.keys
                 or bool(unit.evaluations)
                 or p.loader.created > unit.began
                 or self._cycle is not None and unit.keys >= self._cycle)
@@ -294,7 +267,7 @@ class Tracker:
         if unit.passes and position is not None and not goes_on:
             # The loop over epochs has ended, or the previous one of several. What follows is not its.
             unit.evaluations = [p for p in unit.evaluations if p.position == position]
-            until, now = until or now, max([unit.trained] + [p.ended for p in unit.evaluations])
+            until, now = until or now, max([unit.trained, unit.saved] + [p.ended for p in unit.evaluations])
         unit.ended, unit.until = now, until or now
         if successor is not None and successor.loader.key in unit.keys:
             self._cycle = frozenset(unit.keys)
@@ -323,7 +296,7 @@ class Tracker:
             unit.is_partial = unit.is_partial or all(p.is_draw() for p in unit.passes)
             del unit.evaluations[len(before.evaluations) if before else len(unit.evaluations):]
         self._position = None
-        end = max([unit.trained or unit.main.last] + [p.ended for p in unit.evaluations])
+        end = max([unit.trained or unit.main.last, unit.saved] + [p.ended for p in unit.evaluations])
         self._finish_unit(unit, end, until=now)
 
 

@@ -11,7 +11,6 @@ from ._guard import failed, observe, quietly
 from ._passes import Loader, Tracker
 from ._session import clock, session
 
-HIDDEN_AFTER = 4  # batches with zero_grad and without a step
 PROGRESS_SECONDS = 1.0  # at least, between two messages
 
 _serials = itertools.count(1)
@@ -30,8 +29,7 @@ class Torch(Tracker):
 
     def __init__(self, owner):
         self._session = owner
-        self._has_begun = self._has_steps = self._has_hidden_steps = False
-        self._cleared, self._cleared_at = 0, None
+        self._has_begun = self._has_steps = False
         self._next_progress = 0.0
         self.open = []
         self.restart()
@@ -48,34 +46,40 @@ class Torch(Tracker):
     def begin_pass(self, loader, now):
         self._loop.searches = 0  # the loop may begin here
         is_known = self.unit is not None and self.unit.position is not None
-        return self.begin(loader, now, self._loop.read() if is_known else None)
+        p = self.begin(loader, now, self._loop.read() if is_known else None)
+        p.asked = clock()  # starting workers takes time
+        return p
 
     def step(self, optimizer, now, batch_size=None):
-        self._has_steps, began = True, self._boundary
-        self._batch_size = batch_size or self._batch_size
-        super().step(id(optimizer), now, None if self._session.fits else self._loop.read())
+        if not self._has_steps and self.unit is not None:
+            self.unit.optimizers.clear()  # of the steps that backward has counted
+        self._has_steps, self._batch_size = True, batch_size or self._batch_size
+        self._step(id(optimizer), now)
+
+    def _step(self, optimizer, now):
+        began, unit = self._boundary, self.unit
+        super().step(optimizer, now, None if self._session.fits else self._loop.read())
+        if self.unit is not unit and not (self.unit and self.unit.passes):
+            self._batch_size = self._batch_size or _loop.batch_size()
         if self.unit is None and not self._has_begun and not self._session.fits:
             # A loop over steps. Its epochs, if it has any, are those of the output.
-            self._session.send("loop", ago=now - (began or now))
+            self._session.send("loop", ago=now - (began or now), batch_size=_loop.batch_size())
         self._has_begun = True
         if now >= self._next_progress and self.unit is not None and self.unit.main is not None:
             self._next_progress = now + PROGRESS_SECONDS
             self._session.send("progress", may_be_lost=True, batches=self.unit.batches,
                                of=self.unit.main.loader.length)
 
-    def zero_grad(self, optimizer):
-        """Gradients are set to zero. If that happens at several batches and no step is seen, the steps
-        are in graphs of torch.compile, and this counts instead."""
-        if self._has_steps and not self._has_hidden_steps or not self.open:
-            self.cleared(clock())
-            return
-        last = max(p.last for p in self.open)
-        if last != self._cleared_at:
-            self._cleared_at = last
-            self._cleared += 1
-            self._has_hidden_steps = self._cleared >= HIDDEN_AFTER
-        if self._has_hidden_steps:
-            self.step(optimizer, clock())
+    def backward(self):
+        """Gradients were computed. Until an optimizer makes a step, this counts as one within the script's
+        loop over epochs: some scripts update by hand, and some steps are in graphs of torch.compile."""
+        if not self._has_steps and not self._session.fits and self._loop.read() is not None:
+            self._step(None, clock())
+
+    def saved(self, began):
+        self._session.saved(began)
+        if self.unit is not None and self.unit.position is not None and self._loop.read() == self.unit.position:
+            self.unit.saved = clock()
 
     def _announce(self, unit):
         if unit.number == 1 + self._skipped and not self._session.fits:
@@ -112,10 +116,11 @@ class Torch(Tracker):
 
 def _measured(unit):
     """The figures of the passes of a unit; none without a loader."""
-    if unit.main is None:
+    if not unit.passes:
         return {}
+    sizes = {p.loader.batch_size for p in unit.passes}  # several loaders have none in common
     return {"batches": unit.batches, "steps": unit.steps, "wait": unit.wait,
-            "batch_size": unit.main.loader.batch_size}
+            "batch_size": sizes.pop() if len(sizes) == 1 else None}
 
 
 def loaders(module):
@@ -128,16 +133,19 @@ def loaders(module):
     def asked(call):
         call.note = clock()
 
-    def iterated(call):
-        iterator = call.result
+    def begin(iterator, loader, began):
         cell = iterator.__dict__.get("_courier_pass")
         if cell is None:
             cell = iterator._courier_pass = [None]
             # The finalizer refers to the cell, not to the iterator, which it would keep alive.
             weakref.finalize(iterator, ended, cell, "abandoned").atexit = False
         else:
-            loop.end(cell[0], "abandoned", call.note)  # an iterator of persistent workers begins again
-        cell[0] = loop.begin_pass(_describe(call.args[0], kinds), call.note)
+            loop.end(cell[0], "abandoned", began)  # an iterator of persistent workers begins again
+        cell[0] = loop.begin_pass(loader, began)
+        return cell
+
+    def iterated(call):
+        begin(call.result, _describe(call.args[0], kinds), call.note)
 
     @quietly
     def ended(cell, how):
@@ -151,21 +159,20 @@ def loaders(module):
     original = owner.__next__
 
     def __next__(self):  # not observe(): this runs at every batch
-        cell = self.__dict__.get("_courier_pass")
-        if cell is None:
-            return original(self)
-        began = clock()
+        cell, began = self.__dict__.get("_courier_pass"), clock()
         try:
             batch = original(self)
         except StopIteration:
-            ended(cell, "exhausted")
+            if cell is not None:
+                ended(cell, "exhausted")
             raise
         try:
+            if cell is None:  # the iterator of a loader that is no DataLoader, as in fastai
+                cell = begin(self, Loader(next(_serials)), began)
             p = cell[0] = loop.deliver(cell[0], began, clock())
             if p.batches == 1 and p.loader.batch_size is None:
                 p.loader.batch_size = _first_dimension(batch)
         except Exception as error:
-            del self._courier_pass
             failed("deliver", error)
         return batch
 
@@ -212,12 +219,22 @@ def optimizers(module):
         except Exception as error:
             failed("step", error)
 
+    def computed(call):
+        if not _is_traced():
+            loop.backward()
+
+    gradients(module.Optimizer)
+    observe(sys.modules["torch"].Tensor, "backward", after=computed)
+    module.register_optimizer_step_post_hook(stepped)
+
+
+def gradients(owner):
+    """Observes where gradients are set to zero: in an optimizer, or in modules."""
     def cleared(call):
         if not _is_traced():
-            loop.zero_grad(call.args[0])
+            tracker().cleared(clock())
 
-    observe(module.Optimizer, "zero_grad", before=cleared)
-    module.register_optimizer_step_post_hook(stepped)
+    observe(getattr(owner, "Module", owner), "zero_grad", before=cleared)
 
 
 def _is_traced():
@@ -231,16 +248,19 @@ def saving(module):
         call.note = clock()
 
     for name in ("save", "save_file"):
-        observe(module, name, before=began, after=lambda call: session().saved(call.note))
+        observe(module, name, before=began, after=lambda call: tracker().saved(call.note))
 
 
 def traces(module):
     """Nothing in Python runs at each step of a compiled function of JAX. The first one is traced, which
     shows when the script's loop over epochs began; its epochs are those of the output."""
-    position = _loop.Position()
+    position, size = _loop.Position(), None
 
     def traced(call):
-        if position.loop is None and not session().fits and position.read() is not None:
-            session().send("loop", ago=0.0)
+        nonlocal size
+        position.searches = 0  # each function is traced once
+        if (position.loop is None or size is None) and not session().fits and position.read() is not None:
+            size = _loop.batch_size()
+            session().send("loop", ago=0.0, batch_size=size)
 
-    observe(module, "_run_python_pjit", before=traced)
+    observe(module, "_infer_params", before=traced)
