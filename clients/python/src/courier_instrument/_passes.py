@@ -228,7 +228,15 @@ class Tracker:
             p.steps += 1
             if p.steps == 1:
                 self._trains(p)
+            elif p.steps == 2:
+                self._drop_draws(p)
         return True
+
+    def _drop_draws(self, p):
+        """A pass has two steps, so the draws before it in its unit were a trial of the script."""
+        unit = self.unit
+        if p in unit.passes[1:] and all(q.is_draw() for q in unit.passes if q is not p):
+            unit.passes, unit.began = [p], p.began
 
     def _trains(self, p):
         """A pass turned out to be a training pass: it begins a unit or joins the current one."""
