@@ -347,47 +347,59 @@ func TestRest(t *testing.T) {
 	}
 }
 
-// A job that runs longer than every run before keeps the uncertainty of what nobody measured, however well
-// its first epochs are predicted, and follows its own trend afterwards.
+// longerCourses are courses of epochs by their number from 0.
+var longerCourses = map[string]func(i float64) float64{
+	"square": func(i float64) float64 { return .2 + .02*i*i },
+	"linear": func(i float64) float64 { return .3 + .13*i },
+	"alike":  func(float64) float64 { return .5 },
+	"faster": func(i float64) float64 { return max(.2, 1.5*math.Pow(.87, i)) },
+}
+
+// A job that runs longer than every run before keeps the uncertainty of what nobody measured, also with a
+// batch size that never ran, and however well its first epochs are predicted. It follows its own trend
+// afterwards.
 func TestRest_OfALongerRun(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 14))
-	for name, epoch := range map[string]func(i float64) float64{
-		"square": func(i float64) float64 { return .2 + .02*i*i },
-		"linear": func(i float64) float64 { return .3 + .13*i },
-		"alike":  func(float64) float64 { return .5 },
-		"faster": func(i float64) float64 { return max(.2, 1.5*math.Pow(.87, i)) },
-	} {
-		seconds := func(epochs int) (all []float64) {
+	for name, course := range longerCourses {
+		seconds := func(epochs, batch int) (all []float64) {
 			for i := range epochs {
-				all = append(all, epoch(float64(i))*math.Exp(.02*random.NormFloat64()))
+				usual := course(float64(i)) * (30 + 2000/float64(batch))
+				all = append(all, usual*math.Exp(.02*random.NormFloat64()))
 			}
 			return all
 		}
-		c := configurationOf("m", 32, "x")
 		var runs []evidence.Run
-		for i := range 4 {
-			runs = append(runs, noisy(random, "m", fmt.Sprint(i), seconds(10), noise{.01, .01, 0}))
+		for _, batch := range []int{16, 32, 64, 128, 256} {
+			for i := range 3 {
+				r := noisy(random, "m", fmt.Sprint(batch, i), seconds(10, batch), noise{.01, .01, 0})
+				r.Configuration = configurationOf("m", batch, "x")
+				runs = append(runs, r)
+			}
 		}
 		p := fitted(t, runs)
-		for _, total := range []int{16, 24} {
-			var done []evidence.Span
-			covered, widest := 0, 0.0
-			all := seconds(total)
-			for k := range all {
-				left := floats.Sum(all[k:])
-				e := p.Rest(c, done, total)
-				ratio := e.Seconds(total-k).Quantile(.95) / left
-				if ratio >= 1 {
-					covered++
+		for _, batch := range []int{64, 96} {
+			c := configurationOf("m", batch, "x")
+			for _, total := range []int{16, 24} {
+				var done []evidence.Span
+				covered, widest := 0, 0.0
+				all := seconds(total, batch)
+				for k := range all {
+					e := p.Rest(c, done, total)
+					ratio := e.Seconds(total-k).Quantile(.95) / floats.Sum(all[k:])
+					if ratio >= 1 {
+						covered++
+					}
+					widest = max(widest, ratio)
+					done = append(done, evidence.Span{Epochs: 1, Seconds: all[k], Under: c})
 				}
-				widest = max(widest, ratio)
-				done = append(done, evidence.Span{Epochs: 1, Seconds: all[k], Under: c})
-			}
-			if 10*covered < 9*total {
-				t.Errorf("%s, %d epochs after runs of 10: %d of the bounds hold", name, total, covered)
-			}
-			if name == "alike" && widest > 1.15 {
-				t.Errorf("%d epochs alike: a bound of %.3g times the time", total, widest)
+				if 10*covered < 9*total {
+					t.Errorf("%s, batch size %d, %d epochs after runs of 10: %d bounds hold",
+						name, batch, total, covered)
+				}
+				if name == "alike" && widest > 1.15 {
+					t.Errorf("batch size %d, %d epochs alike: a bound of %.3g times the time",
+						batch, total, widest)
+				}
 			}
 		}
 	}

@@ -37,7 +37,7 @@ func newTimePredictor(t *TimeModel) (*timePredictor, bool) {
 	if !ok {
 		return nil, false
 	}
-	p := &timePredictor{model: t, process: g, shape: newShape(curves),
+	p := &timePredictor{model: t, process: g,
 		measured: map[Configuration]*compiledCurve{}, reaches: map[string]*measuredRange{}}
 	for i, c := range curves {
 		p.runs += c.Runs
@@ -51,6 +51,7 @@ func newTimePredictor(t *TimeModel) (*timePredictor, bool) {
 	for _, r := range p.reaches {
 		slices.Sort(r.batches)
 	}
+	p.shape = newShape(curves, p.longest)
 	return p, true
 }
 
@@ -114,14 +115,15 @@ func (t *TimeModel) smooth() {
 // shape is how the time of some epochs differs from their number times the pace, over the
 // configurations of a model: what first epochs and trends add.
 type shape struct {
-	points            [len(shapeGrid)]estimate
+	epochs            []int // shapeGrid and those of the longest run; it is constant beyond
+	points            []estimate
 	variance, degrees float64 // of a run of a configuration without runs
 }
 
-// shapeGrid are the epochs at which the shape has points; it is constant beyond.
 var shapeGrid = [...]int{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096, 16384, 65536}
 
-func newShape(curves []*compiledCurve) (s shape) {
+func newShape(curves []*compiledCurve, longest int) (s shape) {
+	s.epochs = slices.Compact(slices.Sorted(slices.Values(append(shapeGrid[:], longest))))
 	var variances, degrees []float64
 	for _, c := range curves {
 		last := len(c.Points) - 1
@@ -130,14 +132,14 @@ func newShape(curves []*compiledCurve) (s shape) {
 	}
 	s.variance = median(variances)
 	s.degrees = min(median(degrees), 4+float64(len(curves)))
-	for k, n := range shapeGrid {
-		s.points[k] = shapePointOf(curves, n)
+	for _, n := range s.epochs {
+		s.points = append(s.points, shapePointOf(curves, n))
 	}
 	return s
 }
 
 func shapePointOf(curves []*compiledCurve, n int) estimate {
-	const unknown, alone, deviation, weight = 0.25, 0.01, 0.02, 2
+	const alone, deviation, weight = 0.01, 0.02, 2
 	var ratios []float64
 	for _, c := range curves {
 		if c.longest() > 1 {
@@ -146,7 +148,7 @@ func shapePointOf(curves []*compiledCurve, n int) estimate {
 	}
 	switch len(ratios) {
 	case 0:
-		return estimate{0, unknown}
+		return estimate{}
 	case 1:
 		return estimate{ratios[0], alone}
 	}
@@ -159,11 +161,11 @@ func shapePointOf(curves []*compiledCurve, n int) estimate {
 
 // at interpolates the shape in the log of the epochs.
 func (s *shape) at(n int) estimate {
-	k, found := slices.BinarySearch(shapeGrid[:], n)
-	if found || k == 0 || k == len(shapeGrid) {
-		return s.points[min(k, len(shapeGrid)-1)]
+	k, found := slices.BinarySearch(s.epochs, n)
+	if found || k == 0 || k == len(s.epochs) {
+		return s.points[min(k, len(s.epochs)-1)]
 	}
-	low, high := math.Log(float64(shapeGrid[k-1])), math.Log(float64(shapeGrid[k]))
+	low, high := math.Log(float64(s.epochs[k-1])), math.Log(float64(s.epochs[k]))
 	x := (math.Log(float64(n)) - low) / (high - low)
 	a, b := s.points[k-1], s.points[k]
 	return estimate{a.mean + x*(b.mean-a.mean), a.variance + x*(b.variance-a.variance)}
@@ -219,10 +221,15 @@ func (t *times) total(n int) posterior {
 	if m := t.measured; m != nil {
 		return m.at(n, t.of.model.PaceVariance)
 	}
-	s := &t.of.shape
+	s, longest := &t.of.shape, t.of.longest
 	h := s.at(n)
-	return posterior{t.estimate.mean + h.mean + math.Log(float64(n)),
+	of := posterior{t.estimate.mean + h.mean + math.Log(float64(n)),
 		t.estimate.variance + h.variance, s.variance, s.degrees}
+	if n > longest {
+		share := 1 - t.seconds(longest)/t.seconds(n)
+		of.addUnmeasured(share, longest, n, t.of.model.PaceVariance)
+	}
+	return of
 }
 
 // longest returns the epochs of the longest run.

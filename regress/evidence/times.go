@@ -234,8 +234,14 @@ func (c *compiledCurve) at(n int, paceVariance float64) posterior {
 		return s
 	}
 	share := (total - c.seconds[last]) / total
-	octaves := math.Log2(float64(n) / float64(longest))
-	more := share * share * paceVariance * (octaves + octaves*octaves) / 2
+	s.addUnmeasured(share, longest, n, paceVariance)
+	return s
+}
+
+// addUnmeasured adds the uncertainty of n epochs if a share of their time is beyond the longest run.
+func (s *posterior) addUnmeasured(share float64, longest, n int, paceVariance float64) {
+	x := octaves(longest, n)
+	more := share * share * paceVariance * (x + x*x) / 2
 	if longest == 1 { // how the first epoch differs from the others is unknown
 		const first = 0.5
 		more += share * share * first * first
@@ -243,5 +249,4 @@ func (c *compiledCurve) at(n int, paceVariance float64) posterior {
 	if s.run += more; more >= (s.run+s.shared)/2 {
 		s.degrees = min(s.degrees, 4)
 	}
-	return s
 }
