@@ -18,17 +18,18 @@ func (a *Advisor) needsBusyCPUs(advice *schemas.Advice) bool {
 	}
 	a.mu.RLock()
 	defer a.mu.RUnlock()
-	own := float64(advice.Chosen.CPUs) / float64(max(1, len(advice.Nodes)))
+	own := float64(advice.Chosen.Processes()) / float64(max(1, len(advice.Nodes)))
 	return slices.ContainsFunc(advice.Nodes, func(node string) bool {
 		return shares.NeedsBusyCPUs(a.cluster, node, own, a.now())
 	})
 }
 
 // sharesCPUs reports whether the deadline policy plans the CPUs of the job: it is elastic, and runs on one
-// node, whose cores are known. If moves are not turned on, it is planned beside the CPUs that the running
-// jobs hold.
+// node, whose cores are known. A job that may have several workers is not planned, because the policy
+// chooses CPUs only. If moves are not turned on, the job is planned beside the CPUs that the running jobs
+// hold.
 func (a *Advisor) sharesCPUs(q *schemas.JobRequest, advice *schemas.Advice) bool {
-	if !q.Elastic || len(advice.Nodes) != 1 {
+	if !q.Elastic || q.HasShapes() || len(advice.Nodes) != 1 {
 		return false
 	}
 	a.mu.RLock()
@@ -66,14 +67,14 @@ func (a *Advisor) admitByShares(
 
 // admitOn returns advice for a job that may start on a node under the plan for its CPUs, or nil. It
 // returns no question if no plan can admit the job: it runs on several nodes, or it is not elastic and no
-// job may lend it CPUs.
+// job may lend it CPUs. A job that may have several workers waits until its CPUs are free.
 func (a *Advisor) admitOn(
 	nodes []string, ask askNodes, now time.Time,
 ) (*schemas.Advice, *decide.Question) {
 	isFixed := a.o.MoveCPUs != MovesOn
 	a.mu.RLock()
 	q := ask(nodes, now)
-	if q == nil || len(nodes) > 1 || isFixed && !q.Request.Elastic {
+	if q == nil || len(nodes) > 1 || q.Request.HasShapes() || isFixed && !q.Request.Elastic {
 		a.mu.RUnlock()
 		return nil, nil
 	}

@@ -21,7 +21,7 @@ func (a *Advisor) personSubmit(
 	}
 	if len(q.CPUs) > 0 {
 		a.mu.RLock()
-		err := a.checkCores(q.Nodes, slices.Max(q.CPUs))
+		err := a.checkCores(q.Nodes, slices.Max(q.CPUs)*int(max(1, slices.Max(q.WorkerCounts()))))
 		a.mu.RUnlock()
 		if err != nil {
 			return nil, err
@@ -106,7 +106,7 @@ func (a *Advisor) checkGranted(id string, s *schemas.Setting) error {
 	defer a.mu.RUnlock()
 	j := a.cluster.Job(id)
 	if j == nil || j.Request == nil {
-		return a.checkCores(s.Nodes, int(s.CPUs))
+		return a.checkCores(s.Nodes, int(s.Processes()))
 	}
 	q := j.Request
 	for _, node := range s.Nodes {
@@ -117,6 +117,11 @@ func (a *Advisor) checkGranted(id string, s *schemas.Setting) error {
 	}
 	if !slices.Contains(q.CPUs, int(s.CPUs)) {
 		return schemas.Invalid("cpus", "job %s was submitted with %v CPUs, not with %d", id, q.CPUs, s.CPUs)
+	}
+	isGranted := func(workers uint32) bool { return s.IsShape(workers, s.CPUs) }
+	if !slices.ContainsFunc(q.WorkerCounts(), isGranted) {
+		return schemas.Invalid("workers", "job %s was submitted with %v workers, not with %d",
+			id, q.Workers, s.Workers)
 	}
 	return nil
 }

@@ -64,20 +64,31 @@ func TestPersonEvent_IsWithinTheGrant(t *testing.T) {
 	}}
 	granted.JobID, granted.At = "granted", now
 	a.cluster.Apply(granted, 2, now)
+	shaped := &schemas.Submitted{Request: schemas.JobRequest{
+		JobID: "shaped", Model: "m", User: "ada", CPUs: schemas.CPUs{1}, Workers: schemas.Workers{2, 4},
+	}}
+	shaped.JobID, shaped.At = "shaped", now
+	a.cluster.Apply(shaped, 3, now)
 	for _, c := range []struct {
-		job   string
-		cpus  uint32
-		node  string
-		field string // of the refusal; "": none
+		job     string
+		cpus    uint32
+		workers uint32
+		node    string
+		field   string // of the refusal; "": none
 	}{
-		{"granted", 2, "node-a", ""},
-		{"granted", 4, "node-a", "cpus"},
-		{"granted", 2, "node-b", "nodes"},
-		{"free", 65_536, "node-a", "cpus"},
-		{"free", 4, "node-a", ""},
-		{"elsewhere", 64, "node-b", ""}, // nothing is known of the node
+		{"granted", 2, 0, "node-a", ""},
+		{"granted", 2, 1, "node-a", ""},
+		{"granted", 2, 2, "node-a", "workers"},
+		{"granted", 4, 0, "node-a", "cpus"},
+		{"granted", 2, 0, "node-b", "nodes"},
+		{"shaped", 1, 2, "node-a", ""},
+		{"shaped", 1, 0, "node-a", "workers"},
+		{"free", 65_536, 0, "node-a", "cpus"},
+		{"free", 4, 0, "node-a", ""},
+		{"free", 2, 3, "node-a", "cpus"},
+		{"elsewhere", 64, 0, "node-b", ""}, // nothing is known of the node
 	} {
-		setting := &schemas.Setting{CPUs: c.cpus, Nodes: []string{c.node}}
+		setting := &schemas.Setting{CPUs: c.cpus, Workers: c.workers, Nodes: []string{c.node}}
 		err := a.checkGranted(c.job, setting)
 		if got := schemas.AsError(err); c.field == "" && err != nil || c.field != "" && got.Field != c.field {
 			t.Errorf("%s with %d CPUs on %s: %v, want a refusal of %q", c.job, c.cpus, c.node, err, c.field)

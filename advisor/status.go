@@ -139,6 +139,7 @@ func statusOf(j *cluster.Job) schemas.JobStatus {
 		Nodes:      j.Setting.Nodes,
 		BatchSize:  j.Setting.BatchSize,
 		CPUs:       j.Setting.CPUs,
+		Workers:    j.Setting.Workers,
 		Epochs:     j.Setting.Epochs,
 		EpochsDone: j.EpochsDone,
 		Run:        j.Run,
@@ -165,7 +166,7 @@ func statusOf(j *cluster.Job) schemas.JobStatus {
 	if a := j.Advice; a != nil {
 		s.Decision = a.Decision
 		if j.Run == 0 {
-			s.Nodes, s.BatchSize, s.CPUs = a.Nodes, a.BatchSize, a.CPUs
+			s.Nodes, s.BatchSize, s.CPUs, s.Workers = a.Nodes, a.BatchSize, a.CPUs, a.Workers
 			s.Probability = a.Probability
 		}
 		if j.State == schemas.StateRunning && a.Run == j.Run && a.CPUs != j.Setting.CPUs {

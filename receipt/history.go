@@ -120,7 +120,7 @@ func (r *historyReader) add(event schemas.Event) {
 		r.predict(&e.Advice, e.Advice.Chosen)
 	case *schemas.Started:
 		r.change(e.At, schemas.EventStarted, fmt.Sprintf("run %d: %s on %s",
-			e.Run, schemas.FormatBatchSize(e.BatchSize), schemas.FormatCPUs(e.CPUs)))
+			e.Run, schemas.FormatBatchSize(e.BatchSize), schemas.FormatShape(e.Workers, e.CPUs)))
 		r.set(e.At, &e.Setting)
 	case *schemas.Moved:
 		r.change(e.At, schemas.EventMoved, moveText(e))

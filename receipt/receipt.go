@@ -25,7 +25,8 @@ type JobReceipt struct {
 	Nodes      []string      `json:"nodes"`
 
 	BatchSize  uint32 `json:"batch_size"`
-	CPUs       uint32 `json:"cpus"`
+	CPUs       uint32 `json:"cpus"`              // of each worker
+	Workers    uint32 `json:"workers,omitempty"` // 0: a single one
 	Epochs     uint32 `json:"epochs"`
 	EpochsDone uint32 `json:"epochs_done"`
 
@@ -105,7 +106,7 @@ func New(s *Story) *JobReceipt {
 	r := &JobReceipt{
 		JobID: j.JobID, State: j.State, Reason: j.Reason, NotLearned: j.NotLearned,
 		Model: j.Model, Dataset: j.Dataset, Nodes: j.Nodes,
-		BatchSize: j.BatchSize, CPUs: j.CPUs, Epochs: j.Epochs, EpochsDone: j.EpochsDone,
+		BatchSize: j.BatchSize, CPUs: j.CPUs, Workers: j.Workers, Epochs: j.Epochs, EpochsDone: j.EpochsDone,
 		Losses: []Loss{},
 		Result: JobResult{MetSLO: j.MetSLO, Incomplete: j.Incomplete, Accuracy: j.Accuracy},
 	}
@@ -203,7 +204,7 @@ func (r *JobReceipt) addNeighbours(epochs []*schemas.Epoch, jobs []schemas.JobSt
 		b := beside{epoch: e, shares: make([]float64, len(jobs))}
 		for i := range jobs {
 			if jobs[i].JobID != r.JobID && sharesNode(jobs[i].Nodes, e.Nodes) {
-				b.shares[i] = overlap(e, &jobs[i]) * float64(max(1, jobs[i].CPUs))
+				b.shares[i] = overlap(e, &jobs[i]) * float64(max(1, schemas.Processes(jobs[i].Workers, jobs[i].CPUs)))
 				b.total += b.shares[i]
 			}
 		}
@@ -272,10 +273,10 @@ func (r *JobReceipt) compare(s *Story) {
 			PredictedAccuracy: c.PredictedAccuracy,
 		}
 	}
-	r.Learned = &Learned{RunsNow: runsIn(s.Now, r.BatchSize, r.CPUs)}
+	r.Learned = &Learned{RunsNow: r.runsIn(s.Now)}
 	for _, e := range s.Events {
 		if e, ok := e.(*schemas.Submitted); ok {
-			r.Learned.RunsBefore = runsIn(&e.Advice, r.BatchSize, r.CPUs)
+			r.Learned.RunsBefore = r.runsIn(&e.Advice)
 		}
 	}
 	if p, t := r.Promise.PredictedSeconds, r.Result.RunSeconds; p != nil && t != nil && *p > 0 &&
@@ -285,12 +286,12 @@ func (r *JobReceipt) compare(s *Story) {
 	}
 }
 
-// runsIn returns the number of runs of a configuration behind an advice.
-func runsIn(a *schemas.Advice, batch, cpus uint32) int {
+// runsIn returns the number of runs of the job's configuration behind an advice.
+func (r *JobReceipt) runsIn(a *schemas.Advice) int {
 	for i := range a.Alternatives {
 		alt := &a.Alternatives[i]
-		if alt.BatchSize == batch && alt.CPUs == cpus && alt.Evidence != nil &&
-			alt.Evidence.Time != nil {
+		if alt.BatchSize == r.BatchSize && alt.CPUs == r.CPUs && alt.Workers == r.Workers &&
+			alt.Evidence != nil && alt.Evidence.Time != nil {
 			return int(alt.Evidence.Time.ConfigurationRuns)
 		}
 	}

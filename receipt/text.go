@@ -60,7 +60,7 @@ func (r *JobReceipt) Lines() []Line {
 
 func (r *JobReceipt) headline() string {
 	s := fmt.Sprintf("%s: %s, %s on %s, %d of %s", r.JobID, r.State, schemas.FormatBatchSize(r.BatchSize),
-		schemas.FormatCPUs(r.CPUs), r.EpochsDone, schemas.FormatCount(uint64(r.Epochs), "epoch"))
+		schemas.FormatShape(r.Workers, r.CPUs), r.EpochsDone, schemas.FormatCount(uint64(r.Epochs), "epoch"))
 	if r.Reason != "" {
 		s += ": " + r.Reason
 	}

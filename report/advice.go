@@ -66,9 +66,10 @@ func Advice(out io.Writer, a *schemas.Advice) error {
 	fmt.Fprintln(out, "\nbatch\tcpus\tepochs\ttime\tbound\taccuracy\tprobability\t")
 	for i := range a.Alternatives {
 		x := &a.Alternatives[i]
-		fmt.Fprintf(out, "%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\n", schemas.OptionalBatchSize(x.BatchSize), x.CPUs, x.Epochs,
-			OptionalSeconds(x.PredictedSeconds), OptionalSeconds(x.UpperBoundSeconds),
-			Optional(x.PredictedAccuracy, "%.4f"), chance(x.Probability), x.Reason)
+		fmt.Fprintf(out, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", schemas.OptionalBatchSize(x.BatchSize),
+			schemas.ShortShape(x.Workers, x.CPUs), x.Epochs, OptionalSeconds(x.PredictedSeconds),
+			OptionalSeconds(x.UpperBoundSeconds), Optional(x.PredictedAccuracy, "%.4f"),
+			chance(x.Probability), x.Reason)
 	}
 	printEffects(out, a)
 	return nil

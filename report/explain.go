@@ -33,8 +33,8 @@ func Explain(out io.Writer, a *schemas.Advice, all bool) error {
 }
 
 func explainAlternative(out io.Writer, a *schemas.Advice, alt *schemas.Alternative) {
-	fmt.Fprintf(out, "\n%s on %s, %s\n", schemas.FormatBatchSize(alt.BatchSize), schemas.FormatCPUs(alt.CPUs),
-		schemas.FormatCount(uint64(alt.Epochs), "epoch"))
+	fmt.Fprintf(out, "\n%s on %s, %s\n", schemas.FormatBatchSize(alt.BatchSize),
+		schemas.FormatShape(alt.Workers, alt.CPUs), schemas.FormatCount(uint64(alt.Epochs), "epoch"))
 	line := func(name, text string) {
 		if text != "" {
 			fmt.Fprintf(out, "  %s\t%s\n", name, text)

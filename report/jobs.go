@@ -47,7 +47,7 @@ func headline(j *schemas.JobStatus) string {
 	text := fmt.Sprintf("%s, %s: %d of %s", j.JobID, j.State, j.EpochsDone,
 		schemas.FormatCount(uint64(j.Epochs), "epoch"))
 	if j.CPUs > 0 {
-		text += fmt.Sprintf(", %s on %s", schemas.FormatBatchSize(j.BatchSize), schemas.FormatCPUs(j.CPUs))
+		text += fmt.Sprintf(", %s on %s", schemas.FormatBatchSize(j.BatchSize), schemas.FormatShape(j.Workers, j.CPUs))
 	}
 	return text
 }
@@ -142,10 +142,10 @@ func Jobs(out io.Writer, l *schemas.JobList) error {
 	fmt.Fprintln(out, "job\tstate\tSLO\tpredicted end\tdeadline\tepochs\tmodel\tbatch\tcpus\taccuracy")
 	for i := range l.Jobs {
 		j := &l.Jobs[i]
-		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\t%d/%d\t%s\t%s\t%d\t%s\n", j.JobID, j.State, verdict(j),
+		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\t%d/%d\t%s\t%s\t%s\t%s\n", j.JobID, j.State, verdict(j),
 			clock(j.PredictedEndAt), clock(j.DeadlineAt), j.EpochsDone, j.Epochs,
-			trainedName(j.Model, j.Dataset), schemas.OptionalBatchSize(j.BatchSize), j.CPUs,
-			Optional(j.Accuracy, "%.4f"))
+			trainedName(j.Model, j.Dataset), schemas.OptionalBatchSize(j.BatchSize),
+			schemas.ShortShape(j.Workers, j.CPUs), Optional(j.Accuracy, "%.4f"))
 	}
 	for i := range l.Jobs {
 		j := &l.Jobs[i]

@@ -15,7 +15,7 @@ func adviceText(a *schemas.Advice) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "courier: job %s: %s", a.JobID, a.Decision)
 	if c := a.Chosen; c != nil {
-		fmt.Fprintf(&b, ": %s, %s, %s", schemas.FormatBatchSize(c.BatchSize), schemas.FormatCPUs(c.CPUs),
+		fmt.Fprintf(&b, ": %s, %s, %s", schemas.FormatBatchSize(c.BatchSize), schemas.FormatShape(c.Workers, c.CPUs),
 			schemas.FormatCount(uint64(c.Epochs), "epoch"))
 	}
 	b.WriteByte('\n')
@@ -31,8 +31,8 @@ func adviceText(a *schemas.Advice) string {
 		if a.IsChosen(alt) {
 			mark = "*"
 		}
-		fmt.Fprintf(table, " %s %s\t%d\t%s\t%s\t%s\t%s\t%s\n",
-			mark, schemas.OptionalBatchSize(alt.BatchSize), alt.CPUs,
+		fmt.Fprintf(table, " %s %s\t%s\t%s\t%s\t%s\t%s\t%s\n",
+			mark, schemas.OptionalBatchSize(alt.BatchSize), schemas.ShortShape(alt.Workers, alt.CPUs),
 			durationText(alt.PredictedSeconds), durationText(alt.UpperBoundSeconds),
 			ratioText(alt.PredictedAccuracy), chanceText(alt.Probability), schemas.OneLine(alt.Reason))
 	}

@@ -114,8 +114,13 @@ func (j *job) hintAtOptions() {
 		return
 	}
 	for _, name := range unknownPlaceholders(j.o.Command) {
-		j.screen.message("the command has %s, which is not replaced: want %s, %s, %s or %s", name,
-			batchPlaceholder, cpusPlaceholder, epochsPlaceholder, epochsDonePlaceholder)
+		j.screen.message("the command has %s, which is not replaced: want %s, %s, %s, %s or %s", name,
+			batchPlaceholder, cpusPlaceholder, workersPlaceholder, epochsPlaceholder, epochsDonePlaceholder)
+	}
+	hasWorkers := hasPlaceholder(j.o.Command, workersPlaceholder) || hasPlaceholder(j.o.Command, workersVariable)
+	if j.o.Request.HasShapes() && !hasWorkers {
+		j.screen.message("the command has no %s: it must read the number of workers from %s",
+			workersPlaceholder, workersVariable)
 	}
 	isDocker := j.o.resizeMeans() == schemas.ByDocker
 	if j.o.Container != "" && !(isDocker && j.o.Request.Elastic) {

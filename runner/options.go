@@ -36,8 +36,8 @@ type Options struct {
 	// Node is the name of this node; default schemas.LocalNodeName.
 	Node string
 
-	// Command is the program with its arguments. Run replaces {batch}, {cpus}, {epochs}, and
-	// {epoch} (the number of completed epochs).
+	// Command is the program with its arguments. Run replaces {batch}, {cpus}, {workers},
+	// {epochs}, and {epoch} (the number of completed epochs).
 	Command []string
 
 	Adapt string // how the job changes to an advised batch size; default AdaptOff

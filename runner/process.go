@@ -23,6 +23,8 @@ const (
 	batchPlaceholder      = "{batch}"
 	batchVariable         = "COURIER_BATCH_SIZE" // of the environment
 	cpusPlaceholder       = "{cpus}"
+	workersPlaceholder    = "{workers}"
+	workersVariable       = "COURIER_WORKERS" // of the environment
 	epochsPlaceholder     = "{epochs}"
 	epochsDonePlaceholder = "{epoch}" // completed epochs; 0 except after a restart
 )
@@ -32,6 +34,7 @@ func fillPlaceholders(command []string, s *schemas.Setting, epochsDone uint32) [
 	replacer := strings.NewReplacer(
 		batchPlaceholder, fmt.Sprint(s.BatchSize),
 		cpusPlaceholder, fmt.Sprint(s.CPUs),
+		workersPlaceholder, fmt.Sprint(max(s.Workers, 1)),
 		epochsPlaceholder, fmt.Sprint(s.Epochs),
 		epochsDonePlaceholder, fmt.Sprint(epochsDone),
 	)
@@ -48,7 +51,9 @@ var bracedWord = regexp.MustCompile(`\$?\{[a-z][a-z_]*\}`)
 // unknownPlaceholders returns the lower-case words in braces that are no placeholders. They are mostly
 // mistyped, but the command may have a meaning for them, such as {print} of awk.
 func unknownPlaceholders(command []string) (unknown []string) {
-	known := []string{batchPlaceholder, cpusPlaceholder, epochsPlaceholder, epochsDonePlaceholder}
+	known := []string{
+		batchPlaceholder, cpusPlaceholder, workersPlaceholder, epochsPlaceholder, epochsDonePlaceholder,
+	}
 	for _, argument := range command {
 		for _, word := range bracedWord.FindAllString(argument, -1) {
 			isOther := word[0] == '{' && !slices.Contains(known, word)
@@ -117,6 +122,7 @@ func environment(job string, s *schemas.Setting, epochsDone uint32, slo time.Dur
 		"PYTHONUNBUFFERED=1",
 		"COURIER_JOB_ID="+job,
 		fmt.Sprintf("COURIER_CPUS=%d", s.CPUs),
+		fmt.Sprintf("%s=%d", workersVariable, max(s.Workers, 1)),
 		fmt.Sprintf("COURIER_EPOCHS=%d", s.Epochs),
 		fmt.Sprintf("COURIER_EPOCHS_DONE=%d", epochsDone),
 	)

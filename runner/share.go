@@ -78,9 +78,10 @@ type resizeOutcome struct {
 	err  error
 }
 
-// isElastic reports whether the CPUs of the job may change while it runs.
+// isElastic reports whether the CPUs of the job may change while it runs. With several workers they do not.
 func (j *job) isElastic() bool {
-	return j.o.Request.Elastic && len(j.o.Request.CPUs) > 1 && j.o.Resize != ResizeOff
+	return j.o.Request.Elastic && len(j.o.Request.CPUs) > 1 && j.o.Resize != ResizeOff &&
+		j.result.Setting.Workers <= 1
 }
 
 // startSharing prepares changes of the CPUs. A job whose CPUs cannot change runs with those that it

@@ -38,8 +38,10 @@ const (
 type Alternative struct {
 	// Samples per iteration.
 	BatchSize uint32 `json:"batch_size" ch:"batch_size"`
-	// Number of processes.
+	// CPUs of each worker.
 	CPUs uint32 `json:"cpus" ch:"cpus"`
+	// Number of workers; absent for a single one.
+	Workers uint32 `json:"workers,omitempty" ch:"workers"`
 	// Total epochs; for a running job, the remaining epochs.
 	Epochs uint32 `json:"epochs" ch:"epochs"`
 	// Epochs after which it is expected to stop by itself, as earlier jobs of the model did; absent if
@@ -54,7 +56,7 @@ type Alternative struct {
 	PredictedAccuracy *float64 `json:"predicted_accuracy,omitempty" ch:"predicted_accuracy"`
 	// Probability of meeting the SLO and, if there is one, the target accuracy, 0 to 1.
 	Probability *float64 `json:"probability,omitempty" ch:"probability"`
-	// Cost: CPUs times predicted time.
+	// Cost: CPUs of all workers times predicted time.
 	CPUSeconds *float64 `json:"cpu_seconds,omitempty"`
 	// Weighted score of a request without an SLO.
 	Score *float64 `json:"score,omitempty"`
@@ -75,6 +77,9 @@ type Alternative struct {
 	// Measurements behind the figures; absent from the chosen alternative, which is also in the list.
 	Evidence *Evidence `json:"evidence,omitempty"`
 }
+
+// Processes returns the CPUs of all workers.
+func (a *Alternative) Processes() uint32 { return Processes(a.Workers, a.CPUs) }
 
 // Load is the load on the nodes of a job, the job included.
 type Load struct {
@@ -164,11 +169,13 @@ type Advice struct {
 	Regressors map[string]string `json:"regressors" ch:"regressors"`
 }
 
-// Running returns the alternative with a batch size and CPUs, or nil: the prediction for a job as
-// it runs, which may differ from the chosen alternative.
+// Running returns the alternative with a batch size and CPUs, and the chosen number of workers, or nil:
+// the prediction for a job as it runs, which may differ from the chosen alternative.
 func (a *Advice) Running(batchSize, cpus uint32) *Alternative {
 	for i := range a.Alternatives {
-		if alt := &a.Alternatives[i]; alt.BatchSize == batchSize && alt.CPUs == cpus {
+		alt := &a.Alternatives[i]
+		isOther := a.Chosen != nil && a.Chosen.Workers != alt.Workers
+		if !isOther && alt.BatchSize == batchSize && alt.CPUs == cpus {
 			return alt
 		}
 	}
@@ -178,13 +185,14 @@ func (a *Advice) Running(batchSize, cpus uint32) *Alternative {
 // IsChosen reports whether an alternative is the chosen one.
 func (a *Advice) IsChosen(alt *Alternative) bool {
 	c := a.Chosen
-	return c != nil && c.BatchSize == alt.BatchSize && c.CPUs == alt.CPUs && c.Epochs == alt.Epochs
+	return c != nil && c.BatchSize == alt.BatchSize && c.CPUs == alt.CPUs && c.Workers == alt.Workers &&
+		c.Epochs == alt.Epochs
 }
 
 // OtherChoices returns the menu without the chosen alternative, which may be unbeaten itself.
 func (a *Advice) OtherChoices() []Choice {
 	return slices.DeleteFunc(slices.Clone(a.Menu), func(c Choice) bool {
-		same := &Alternative{BatchSize: c.BatchSize, CPUs: c.CPUs, Epochs: c.Epochs}
+		same := &Alternative{BatchSize: c.BatchSize, CPUs: c.CPUs, Workers: c.Workers, Epochs: c.Epochs}
 		return c.Kind == ChoiceUnbeaten && a.IsChosen(same)
 	})
 }

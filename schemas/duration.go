@@ -91,6 +91,23 @@ func removeUnitSpaces(s string) string {
 // FormatCPUs returns a number of CPUs as text: "1 CPU", "2 CPUs".
 func FormatCPUs(n uint32) string { return FormatCount(uint64(n), "CPU") }
 
+// FormatShape returns the workers of a job, 0 for a single one, with the CPUs of each: "2 CPUs", "2 workers
+// of 1 CPU each".
+func FormatShape(workers, cpus uint32) string {
+	if workers <= 1 {
+		return FormatCPUs(cpus)
+	}
+	return fmt.Sprintf("%d workers of %s each", workers, FormatCPUs(cpus))
+}
+
+// ShortShape returns a shape for the column CPUs of a table: "2", or "3 x 2" for three workers.
+func ShortShape(workers, cpus uint32) string {
+	if workers <= 1 {
+		return fmt.Sprint(cpus)
+	}
+	return fmt.Sprintf("%d x %d", workers, cpus)
+}
+
 // FormatCount returns a number of things as text: "1 epoch", "2 epochs".
 func FormatCount(n uint64, thing string) string {
 	if n != 1 {

@@ -163,7 +163,7 @@ func (o Observation) Foreign(self Span, others []Span, until time.Time) (f Forei
 
 // ForeignDuring returns the foreign load of a job's node during an epoch. since is as in UsageOf.
 func ForeignDuring(e *Epoch, since time.Time, others []Span) Foreign {
-	self := Span{JobID: e.JobID, Nodes: e.Nodes, CPUs: e.CPUs}
+	self := Span{JobID: e.JobID, Nodes: e.Nodes, CPUs: e.Processes()}
 	return Observe(e, since).Foreign(self, others, e.At)
 }
 

@@ -15,14 +15,37 @@ type Setting struct {
 	Dataset string `json:"dataset,omitempty" ch:"dataset"`
 	// Samples per iteration; 0 if unknown.
 	BatchSize uint32 `json:"batch_size" ch:"batch_size"`
-	// Processes of the job on all its nodes.
+	// CPUs of each worker of the job, on all its nodes.
 	CPUs uint32 `json:"cpus" ch:"cpus"`
+	// Number of workers of the job; absent or 0 for a single one.
+	Workers uint32 `json:"workers,omitempty" ch:"workers"`
 	// Total epochs of the run.
 	Epochs uint32 `json:"epochs" ch:"epochs"`
 	// Samples per epoch; 0 if unknown.
 	TrainingSamples uint64 `json:"training_samples,omitempty" ch:"training_samples"`
 	// Nodes on which the job runs.
 	Nodes []string `json:"nodes" ch:"nodes"`
+}
+
+// Processes returns the CPUs of all workers: what the job occupies on its nodes.
+func (s *Setting) Processes() uint32 { return Processes(s.Workers, s.CPUs) }
+
+// Processes returns the CPUs of a number of workers, 0 for a single one.
+func Processes(workers, cpus uint32) uint32 { return max(workers, 1) * cpus }
+
+// IsShape reports whether the job runs with a number of workers, 0 for a single one, and CPUs of each.
+func (s *Setting) IsShape(workers, cpus uint32) bool {
+	return max(s.Workers, 1) == max(workers, 1) && s.CPUs == cpus
+}
+
+// LearnedModel returns the model under which runs with these workers are learned and predicted. Runs with
+// another number of workers are a model of their own: each step averages the batches of all workers, so
+// that neither time nor accuracy of a run predicts those of another.
+func (s *Setting) LearnedModel() string {
+	if s.Workers <= 1 {
+		return s.Model
+	}
+	return fmt.Sprintf("%s (%d workers)", s.Model, s.Workers)
 }
 
 func (s *Setting) validate() error {
@@ -35,6 +58,7 @@ func (s *Setting) validate() error {
 		validateText("dataset", s.Dataset),
 		validateRange("batch_size", s.BatchSize, 0, MaxBatchSize),
 		validateRange("cpus", s.CPUs, 1, MaxCPUs),
+		validateRange("workers", s.Workers, 0, MaxWorkers),
 		validateRange("epochs", s.Epochs, 0, MaxEpochs),
 		validateNodes(s.Nodes),
 	)

@@ -23,8 +23,10 @@ type Choice struct {
 	Kind string `json:"kind"`
 	// Samples per iteration.
 	BatchSize uint32 `json:"batch_size"`
-	// Number of processes.
+	// CPUs of each worker.
 	CPUs uint32 `json:"cpus"`
+	// Number of workers; absent for a single one.
+	Workers uint32 `json:"workers,omitempty"`
 	// Total epochs.
 	Epochs uint32 `json:"epochs"`
 	// Time to wait before the start; absent: start now.
@@ -38,7 +40,7 @@ type Choice struct {
 	PredictedAccuracy *float64 `json:"predicted_accuracy,omitempty"`
 	// Probability of meeting the SLO and, if there is one, the target accuracy.
 	Probability *float64 `json:"probability,omitempty"`
-	// CPUs times predicted time, without the time before the start.
+	// CPUs of all workers times predicted time, without the time before the start.
 	CPUSeconds *float64 `json:"cpu_seconds,omitempty"`
 }
 
@@ -117,8 +119,8 @@ var choiceText = map[string]string{
 
 // Text returns a one-line description.
 func (c *Choice) Text() string {
-	s := fmt.Sprintf("%s: %s on %s, %s",
-		choiceText[c.Kind], FormatBatchSize(c.BatchSize), FormatCPUs(c.CPUs), FormatCount(uint64(c.Epochs), "epoch"))
+	s := fmt.Sprintf("%s: %s on %s, %s", choiceText[c.Kind], FormatBatchSize(c.BatchSize),
+		FormatShape(c.Workers, c.CPUs), FormatCount(uint64(c.Epochs), "epoch"))
 	if c.StartSeconds > 0 {
 		s += ", started in " + FormatSeconds(c.StartSeconds)
 	}
@@ -131,7 +133,7 @@ func (c *Choice) Text() string {
 	if c.PredictedAccuracy != nil {
 		s += fmt.Sprintf(", accuracy %.4f", *c.PredictedAccuracy)
 	}
-	if c.CPUSeconds != nil && c.CPUs > 1 { // for one CPU it equals the time
+	if c.CPUSeconds != nil && Processes(c.Workers, c.CPUs) > 1 { // for one CPU it equals the time
 		s += ", CPU time " + FormatSeconds(*c.CPUSeconds)
 	}
 	if c.Probability != nil {

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -37,16 +38,24 @@ func DecodeRequest(data []byte, r Request) error {
 type CPUs []int
 
 // UnmarshalJSON decodes a number or a list of numbers.
-func (c *CPUs) UnmarshalJSON(b []byte) error {
+func (c *CPUs) UnmarshalJSON(b []byte) error { return decodeCounts("cpus", b, (*[]int)(c)) }
+
+// Workers is a list of numbers of workers to choose from, in JSON like CPUs.
+type Workers []int
+
+// UnmarshalJSON decodes a number or a list of numbers.
+func (w *Workers) UnmarshalJSON(b []byte) error { return decodeCounts("workers", b, (*[]int)(w)) }
+
+// decodeCounts decodes a number or a list of numbers.
+func decodeCounts(field string, b []byte, list *[]int) error {
 	if one, err := strconv.Atoi(string(b)); err == nil {
-		*c = CPUs{one}
+		*list = []int{one}
 		return nil
 	}
-	var list []int
-	if err := json.Unmarshal(b, &list); err != nil {
-		return Invalid("cpus", "want a whole number or a list of them, such as 2 or [1,2,4]")
+	*list = nil
+	if err := json.Unmarshal(b, list); err != nil {
+		return Invalid(field, "want a whole number or a list of them, such as 2 or [1,2,4]")
 	}
-	*c = list
 	return nil
 }
 
@@ -75,8 +84,11 @@ type JobRequest struct {
 	Layers uint32 `json:"layers,omitempty"`
 	// Samples per epoch; absent if unknown.
 	TrainingSamples uint64 `json:"training_samples,omitempty"`
-	// CPU counts to choose from: a list or one number.
+	// CPU counts to choose from: a list or one number. They are the CPUs of each worker.
 	CPUs CPUs `json:"cpus"`
+	// Numbers of workers to choose from, such as processes of torchrun or executors of Spark: a list or
+	// one number; default 1.
+	Workers Workers `json:"workers,omitempty"`
 	// True if the CPUs of the running job may change to any of the listed counts.
 	Elastic bool `json:"elastic,omitempty"`
 	// Batch sizes to choose from; default 64, 128, 256, 512. The only entry 0 is an unknown batch size,
@@ -121,6 +133,24 @@ func (r *JobRequest) HasUnknownBatchSize() bool {
 	return len(r.BatchSizes) == 1 && r.BatchSizes[0] == 0
 }
 
+// WorkerCounts returns the numbers of workers to choose from, as the field workers of an alternative has
+// them.
+func (r *JobRequest) WorkerCounts() []uint32 {
+	counts := unsigned(r.Workers)
+	for i, n := range counts {
+		if n == 1 {
+			counts[i] = 0
+		}
+	}
+	if len(counts) == 0 {
+		counts = []uint32{0}
+	}
+	return counts
+}
+
+// HasShapes reports whether the job may run with several workers.
+func (r *JobRequest) HasShapes() bool { return len(r.Workers) > 0 && slices.Max(r.Workers) > 1 }
+
 // DefaultConfidence is the confidence of a request without one.
 const DefaultConfidence = 0.95
 
@@ -153,8 +183,9 @@ func (r *JobRequest) Validate() error {
 		return Invalid("elastic",
 			"the only number of CPUs is %d; want a list to choose from, such as [1,2,4]", r.CPUs[0])
 	}
-	if n := len(r.CPUs) * max(len(r.BatchSizes), 1); n > MaxCandidates {
-		return Invalid("batch_sizes", "%d combinations with cpus are more than %d", n, MaxCandidates)
+	n := len(r.CPUs) * len(r.WorkerCounts()) * max(len(r.BatchSizes), 1)
+	if n > MaxCandidates {
+		return Invalid("batch_sizes", "%d combinations with cpus and workers are more than %d", n, MaxCandidates)
 	}
 	known := r.BatchSizes
 	if r.HasUnknownBatchSize() {
@@ -169,6 +200,7 @@ func (r *JobRequest) Validate() error {
 		r.validateLabels(),
 		validateNodes(r.Nodes),
 		validateCounts("cpus", r.CPUs, MaxCPUs),
+		validateCounts("workers", r.Workers, MaxWorkers),
 		validateCounts("batch_sizes", known, MaxBatchSize),
 		r.validateEpochs(),
 		r.validateGoal(),

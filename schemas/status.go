@@ -184,8 +184,10 @@ type JobStatus struct {
 	ReservedSeconds float64 `json:"reserved_seconds,omitempty"`
 	// Current batch size; before the start, the advised one.
 	BatchSize uint32 `json:"batch_size,omitempty"`
-	// Current CPUs; before the start, the advised ones.
+	// Current CPUs of each worker; before the start, the advised ones.
 	CPUs uint32 `json:"cpus,omitempty"`
+	// Number of workers; absent for a single one.
+	Workers uint32 `json:"workers,omitempty"`
 	// Total epochs.
 	Epochs uint32 `json:"epochs,omitempty"`
 	// Epochs completed so far.

@@ -108,6 +108,7 @@ func RowOf(e Event) (table string, row any, ok bool) {
 type AlternativeArrays struct {
 	AlternativeBatchSizes    []uint32   `ch:"alternatives.batch_size"`
 	AlternativeCPUs          []uint32   `ch:"alternatives.cpus"`
+	AlternativeWorkers       []uint32   `ch:"alternatives.workers"`
 	AlternativeEpochs        []uint32   `ch:"alternatives.epochs"`
 	AlternativeSeconds       []*float64 `ch:"alternatives.predicted_seconds"`
 	AlternativeAccuracies    []*float64 `ch:"alternatives.predicted_accuracy"`
@@ -120,6 +121,7 @@ func (r *AlternativeArrays) set(alternatives []Alternative) {
 		alt := &alternatives[i]
 		r.AlternativeBatchSizes = append(r.AlternativeBatchSizes, alt.BatchSize)
 		r.AlternativeCPUs = append(r.AlternativeCPUs, alt.CPUs)
+		r.AlternativeWorkers = append(r.AlternativeWorkers, alt.Workers)
 		r.AlternativeEpochs = append(r.AlternativeEpochs, alt.Epochs)
 		r.AlternativeSeconds = append(r.AlternativeSeconds, alt.PredictedSeconds)
 		r.AlternativeAccuracies = append(r.AlternativeAccuracies, alt.PredictedAccuracy)
@@ -176,6 +178,7 @@ type SubmittedRow struct {
 	Layers            uint32            `ch:"layers"`
 	TrainingSamples   uint64            `ch:"training_samples"`
 	RequestCPUs       []uint32          `ch:"request_cpus"`
+	RequestWorkers    []uint32          `ch:"request_workers"`
 	RequestBatchSizes []uint32          `ch:"request_batch_sizes"`
 	Epochs            uint32            `ch:"epochs"`
 	SLOSeconds        float64           `ch:"slo_seconds"`
@@ -186,6 +189,7 @@ type SubmittedRow struct {
 	Decision          string            `ch:"decision"`
 	BatchSize         uint32            `ch:"batch_size"`
 	CPUs              uint32            `ch:"cpus"`
+	Workers           uint32            `ch:"workers"`
 	PredictedSeconds  *float64          `ch:"predicted_seconds"`
 	PredictedAccuracy *float64          `ch:"predicted_accuracy"`
 	Probability       *float64          `ch:"probability"`
@@ -207,6 +211,7 @@ func (e *Submitted) row() *SubmittedRow {
 		Layers:            q.Layers,
 		TrainingSamples:   q.TrainingSamples,
 		RequestCPUs:       unsigned(q.CPUs),
+		RequestWorkers:    unsigned(q.Workers),
 		RequestBatchSizes: unsigned(q.BatchSizes),
 		Epochs:            uint32(q.Epochs),
 		SLOSeconds:        q.SLO.Seconds(),
@@ -223,7 +228,7 @@ func (e *Submitted) row() *SubmittedRow {
 	}
 	r.LoanArrays.set(e.Advice.Admission)
 	if c := e.Advice.Chosen; c != nil {
-		r.BatchSize, r.CPUs = c.BatchSize, c.CPUs
+		r.BatchSize, r.CPUs, r.Workers = c.BatchSize, c.CPUs, c.Workers
 		r.PredictedSeconds, r.PredictedAccuracy = c.PredictedSeconds, c.PredictedAccuracy
 		r.Probability = c.Probability
 	}

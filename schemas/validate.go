@@ -13,6 +13,7 @@ const (
 	MaxCandidates = 64 // batch sizes times CPU counts
 	MaxBatchSize  = 1 << 24
 	MaxCPUs       = 1 << 16
+	MaxWorkers    = 1 << 12
 	MaxEpochs     = 1_000_000
 	maxText       = 256
 	maxReason     = 4 << 10 // of the end of a run, or of a move

@@ -43,7 +43,7 @@ func (p *Past) run(s *schemas.JobStamp, of *schemas.Setting) *run {
 	if r := p.runs[k]; r != nil {
 		return r
 	}
-	r := &run{key: k, number: p.begun, model: of.Model, dataset: of.Dataset}
+	r := &run{key: k, number: p.begun, model: of.LearnedModel(), dataset: of.Dataset}
 	r.span.JobID, r.at = s.JobID, s.At
 	p.begun++
 	p.runs[k] = r
@@ -77,7 +77,7 @@ func (p *Past) locate(r *run, s *schemas.Setting, from time.Time) {
 	}
 	p.releaseNodes(r.span.Nodes)
 	r.span.Nodes = slices.Clone(s.Nodes)
-	r.span.CPUs, r.span.From = s.CPUs, from
+	r.span.CPUs, r.span.From = s.Processes(), from
 }
 
 func (p *Past) addEpoch(e *schemas.Epoch) *run {
@@ -169,7 +169,7 @@ func wholeRun(r *run, e *schemas.Ended) (x keptEpoch, ok bool) {
 		number:   e.EpochsDone,
 		count:    e.EpochsDone,
 		batch:    e.BatchSize,
-		cpus:     e.CPUs,
+		cpus:     e.Processes(),
 	}
 	if s := e.StartupSeconds; s != nil && *s > 0 && *s < x.seconds {
 		x.seconds -= *s

@@ -22,7 +22,7 @@ type run struct {
 	span    schemas.Span
 	key     runKey
 	number  int    // in the order of the log
-	model   string // of its first event
+	model   string // as learned, of its first event
 	dataset string // of its first event
 	at      time.Time
 
@@ -98,7 +98,7 @@ func newEpoch(e *schemas.Epoch, since time.Time) keptEpoch {
 		observed:       schemas.Observe(e, since),
 		number:         e.Epoch,
 		batch:          e.BatchSize,
-		cpus:           e.CPUs,
+		cpus:           e.Processes(),
 		timedByArrival: e.DurationSource == schemas.DurationArrival,
 	}
 }
@@ -111,7 +111,7 @@ const maxBurstRatio = 1.1
 // an epoch with the granted CPUs.
 func burst(e *schemas.Epoch) bool {
 	used := e.JobCPUSeconds
-	return used != nil && *used > maxBurstRatio*float64(e.CPUs)*e.DurationSeconds
+	return used != nil && *used > maxBurstRatio*float64(e.Processes())*e.DurationSeconds
 }
 
 func orNaN(v *float64) float64 {
@@ -275,7 +275,7 @@ func (t *runTimes) areDistinctive() bool {
 
 // checkModel marks the run as inconsistent if an event names another model or dataset.
 func (r *run) checkModel(s *schemas.Setting) {
-	r.inconsistent = r.inconsistent || r.model != s.Model || r.dataset != s.Dataset
+	r.inconsistent = r.inconsistent || r.model != s.LearnedModel() || r.dataset != s.Dataset
 }
 
 // configuration groups runs whose examples are interchangeable.

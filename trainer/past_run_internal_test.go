@@ -134,3 +134,17 @@ func TestThin(t *testing.T) {
 		t.Errorf("%d examples, want all", len(all))
 	}
 }
+
+// Runs with several workers are a model of their own, with the CPUs of all workers.
+func TestPast_LearnsWorkersApart(t *testing.T) {
+	p, at := NewPast(), time.Unix(1_790_000_000, 0)
+	set := schemas.Setting{Model: "m", BatchSize: 4, CPUs: 2, Workers: 3, Epochs: 1, Nodes: []string{"n"}}
+	stamp := schemas.JobStamp{Stamp: schemas.Stamp{EventID: "s", At: at}, JobID: "a", Run: 1}
+	p.Add(&schemas.Started{JobStamp: stamp, Setting: set}, 1)
+	stamp.EventID, stamp.At = "e", at.Add(time.Second)
+	p.Add(&schemas.Epoch{JobStamp: stamp, Setting: set, Epoch: 1, DurationSeconds: 1}, 2)
+	x := p.Examples(schemas.TargetEpochTime)
+	if len(x) != 1 || x[0].Model != "m (3 workers)" || x[0].Features.CPUs != 6 || x[0].Features.Load.Processes != 6 {
+		t.Errorf("got %+v, want an example of m (3 workers) with 6 processes", x)
+	}
+}

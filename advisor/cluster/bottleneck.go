@@ -58,7 +58,7 @@ func (j *Job) usedCPURatio() float64 {
 // they do not.
 func (j *Job) Window() []speed.StepReport {
 	if j.State != schemas.StateRunning || len(j.Uses) < speed.MinReports ||
-		j.Uses[0].Shape.WorkerCores != int(j.Setting.CPUs) { // no epoch with the current CPUs has ended
+		j.Uses[0].Shape.WorkerCores != int(j.Setting.Processes()) { // no epoch with the current CPUs has ended
 		return nil
 	}
 	if window := reportsOf(j.Uses); speed.IsStable(window) {

@@ -87,6 +87,7 @@ type AdviceSummary struct {
 	// The chosen alternative.
 	BatchSize        uint32   `json:"batch_size,omitempty"`
 	CPUs             uint32   `json:"cpus,omitempty"`
+	Workers          uint32   `json:"workers,omitempty"` // 0: a single one
 	Epochs           uint32   `json:"epochs,omitempty"`
 	PredictedSeconds *float64 `json:"predicted_seconds,omitempty"`
 	Probability      *float64 `json:"probability,omitempty"`
@@ -108,7 +109,7 @@ func Summarize(a *schemas.Advice) *AdviceSummary {
 		Nodes:         a.Nodes,
 	}
 	if c := a.Chosen; c != nil {
-		s.BatchSize, s.CPUs, s.Epochs = c.BatchSize, c.CPUs, c.Epochs
+		s.BatchSize, s.CPUs, s.Workers, s.Epochs = c.BatchSize, c.CPUs, c.Workers, c.Epochs
 		s.PredictedSeconds, s.Probability = c.PredictedSeconds, c.Probability
 	}
 	if a.Action == schemas.ActionCPUs {
@@ -125,7 +126,7 @@ const maxObservedEpochs = 64
 type ObservedEpoch struct {
 	Count     uint32     `json:"count"` // epochs
 	BatchSize uint32     `json:"batch_size"`
-	CPUs      uint32     `json:"cpus"`
+	CPUs      uint32     `json:"cpus"`    // of all workers
 	Seconds   float64    `json:"seconds"` // of all of them; 0 if they say nothing about the job
 	Load      LoadOnNode `json:"load"`
 	Node      string     `json:"node"` // with the load
@@ -216,23 +217,23 @@ func (j *Job) ReservedFor(now time.Time) time.Duration {
 // HasDeadline reports whether the job was submitted with an SLO.
 func (j *Job) HasDeadline() bool { return j.Request != nil && j.Request.SLO > 0 }
 
-// asAdvised reports whether the first run of the job began with the advised batch size, CPUs and
+// asAdvised reports whether the first run of the job began with the advised batch size, workers, CPUs and
 // epochs. A later move keeps the promise valid.
 func (j *Job) asAdvised() bool {
 	p := j.Promise
 	isBatchSize := p != nil && (p.BatchSize == 0 || j.InitialBatch == p.BatchSize)
 	return isBatchSize && j.Run == 1 && j.InitialCPUs == p.CPUs &&
-		j.Setting.Epochs == p.Epochs
+		max(j.Setting.Workers, 1) == max(p.Workers, 1) && j.Setting.Epochs == p.Epochs
 }
 
 // promisedCPUs returns the mean number of CPUs that the job was promised on each of its nodes.
 func (j *Job) promisedCPUs() float64 {
-	return float64(j.Promise.CPUs) / float64(max(1, len(j.Promise.Nodes)))
+	return float64(schemas.Processes(j.Promise.Workers, j.Promise.CPUs)) / float64(max(1, len(j.Promise.Nodes)))
 }
 
 // ProcessesPerNode returns the mean number of processes of the job on each of its nodes.
 func (j *Job) ProcessesPerNode() float64 {
-	return float64(j.Setting.CPUs) / float64(max(1, len(j.Setting.Nodes)))
+	return float64(j.Setting.Processes()) / float64(max(1, len(j.Setting.Nodes)))
 }
 
 // Outcome reports whether a job that finished or failed kept its SLO. ok is false if that shows nothing
@@ -254,10 +255,11 @@ type BarredMove struct {
 // startTimeout is how long an admitted job that has not started reserves room on its nodes.
 const startTimeout = time.Minute
 
-// IsElasticNow reports whether the CPUs of the running job can change.
+// IsElasticNow reports whether the CPUs of the running job can change. A job keeps its workers while it
+// runs, and with several workers also their CPUs.
 func (j *Job) IsElasticNow() bool {
 	return j.State == schemas.StateRunning && j.IsElastic && len(j.Setting.Nodes) == 1 &&
-		j.Request != nil && len(j.Request.CPUs) > 1
+		j.Request != nil && len(j.Request.CPUs) > 1 && j.Setting.Workers <= 1
 }
 
 // AllowedCPUs returns the numbers of CPUs that a running elastic job may hold, ascending: those of

@@ -91,7 +91,7 @@ func (j *Job) epoch(e *schemas.Epoch, storedAt time.Time) bool {
 	} else {
 		j.changeCPUs(e.CPUs)
 	}
-	if n := len(j.ObservedEpochs); n > 0 && j.ObservedEpochs[n-1].CPUs != e.CPUs {
+	if n := len(j.ObservedEpochs); n > 0 && j.ObservedEpochs[n-1].CPUs != e.Processes() {
 		j.ObservedEpochs = nil // the epochs with the current CPUs correct the prediction better
 	}
 	if j.InitialBatch == 0 {

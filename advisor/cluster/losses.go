@@ -62,7 +62,7 @@ func usedCPURatio(e *schemas.Epoch, seconds float64) float64 {
 	if e.NodeCores == 0 {
 		return 0
 	}
-	cpus := float64(e.CPUs)
+	cpus := float64(e.Processes())
 	if used := e.JobCPUSeconds; used != nil && *used > 0 && seconds > 0 {
 		cpus = *used / seconds
 	}

@@ -6,8 +6,19 @@ import (
 	"courier/schemas"
 )
 
-// BatchAndCPUs is the part of a configuration that an alternative sets.
-type BatchAndCPUs struct{ BatchSize, CPUs uint32 }
+// BatchAndCPUs is the part of a configuration that an alternative sets. Workers is 0 for a single one.
+type BatchAndCPUs struct {
+	BatchSize, CPUs uint32
+	Workers         uint32 `json:",omitempty"`
+}
+
+func batchAndCPUs(s *schemas.Setting) BatchAndCPUs {
+	c := BatchAndCPUs{BatchSize: s.BatchSize, CPUs: s.CPUs}
+	if s.Workers > 1 {
+		c.Workers = s.Workers
+	}
+	return c
+}
 
 // Failure is a configuration whose last runs failed one after the other.
 type Failure struct {
@@ -97,7 +108,7 @@ func (m *Model) stopped(j *Job) {
 
 // add records the configuration of an epoch.
 func (m *Model) add(s *schemas.Setting) {
-	c := BatchAndCPUs{s.BatchSize, s.CPUs}
+	c := batchAndCPUs(s)
 	if len(m.Configurations) < maxTried && !slices.Contains(m.Configurations, c) {
 		m.Configurations = append(slices.Clip(m.Configurations), c)
 	}

@@ -43,7 +43,7 @@ func (c *Cluster) addToNodes(j *Job, at time.Time) {
 		n := c.useNode(name)
 		n.add(j)
 		n.Changed = at
-		n.Load.change(1, float64(j.Setting.CPUs), at)
+		n.Load.change(1, float64(j.Setting.Processes()), at)
 	}
 }
 
@@ -60,7 +60,7 @@ func (c *Cluster) removeFromNodes(j *Job, ran *schemas.Setting, at time.Time) {
 		n := c.useNode(name)
 		n.Running = slices.DeleteFunc(n.Running, func(o *Job) bool { return o == j })
 		n.Changed = at
-		n.Load.change(-1, float64(ran.CPUs), at)
+		n.Load.change(-1, float64(ran.Processes()), at)
 	}
 }
 

@@ -63,7 +63,7 @@ func (c *Cluster) observeEpoch(j *Job, e *schemas.Epoch, storedAt time.Time) {
 	}
 	foreign := c.foreignDuring(j, e, before.Add(-j.ClockLag), storedAt)
 	now := c.loadIntegrals(j.Setting.Nodes, storedAt)
-	o := ObservedEpoch{Count: 1, BatchSize: e.BatchSize, CPUs: e.CPUs}
+	o := ObservedEpoch{Count: 1, BatchSize: e.BatchSize, CPUs: e.Processes()}
 	if load, node, ok := c.meanLoad(j.LoadAtLastEpoch, now); ok && !j.hasBurst(e) &&
 		j.State == schemas.StateRunning { // a lost job is not part of the load
 		foreign.Set(&load.Load)
@@ -112,7 +112,7 @@ const maxBurstRatio = 1.1
 // says nothing about an epoch with the granted CPUs.
 func (j *Job) hasBurst(e *schemas.Epoch) bool {
 	used := e.JobCPUSeconds
-	return j.IsElastic && used != nil && *used > maxBurstRatio*float64(e.CPUs)*e.DurationSeconds
+	return j.IsElastic && used != nil && *used > maxBurstRatio*float64(e.Processes())*e.DurationSeconds
 }
 
 // loadIntegrals returns copies of the integrals of the nodes of a running job.
@@ -172,7 +172,7 @@ func (c *Cluster) foreignDuring(
 	var others []schemas.Span
 	for _, o := range n.Running {
 		others = append(others, schemas.Span{
-			JobID: o.ID, Nodes: o.Setting.Nodes, CPUs: o.Setting.CPUs, Usage: o.Usage,
+			JobID: o.ID, Nodes: o.Setting.Nodes, CPUs: o.Setting.Processes(), Usage: o.Usage,
 		})
 	}
 	f = schemas.ForeignDuring(e, before, others)

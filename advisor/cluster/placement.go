@@ -70,7 +70,7 @@ func comparePlaced(a, b placedNode) int {
 func (n *Node) mayPlace(q *schemas.JobRequest, now time.Time) bool {
 	wanted := 0
 	if len(q.CPUs) > 0 {
-		wanted = slices.Min(q.CPUs)
+		wanted = int(schemas.Processes(slices.Min(q.WorkerCounts()), uint32(slices.Min(q.CPUs))))
 	}
 	return int(n.Cores) >= wanted && now.Sub(n.LastSeen) <= nodeSilence
 }

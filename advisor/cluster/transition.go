@@ -125,7 +125,7 @@ func (c *Cluster) end(e *schemas.Ended, sequence uint64, storedAt time.Time) *Jo
 	if len(j.Hardware) > 0 {
 		nodeType = j.Hardware[0].NodeType()
 	}
-	m.ended(BatchAndCPUs{j.Setting.BatchSize, j.Setting.CPUs}, nodeType, e)
+	m.ended(batchAndCPUs(&j.Setting), nodeType, e)
 	if j.IsOver() {
 		j.dropProgress()
 	}
@@ -213,7 +213,7 @@ func (c *Cluster) insert(j *Job) {
 // updateNodes updates the jobs and the load of each node after a job has changed.
 func (c *Cluster) updateNodes(j *Job, before *schemas.Setting, ran bool, at time.Time) {
 	runs := j.State == schemas.StateRunning
-	if runs == ran && before.CPUs == j.Setting.CPUs && slices.Equal(before.Nodes, j.Setting.Nodes) {
+	if runs == ran && before.Processes() == j.Setting.Processes() && slices.Equal(before.Nodes, j.Setting.Nodes) {
 		return
 	}
 	if ran {

@@ -21,10 +21,10 @@ func useOf(e *schemas.Epoch) EpochUse {
 		}
 		return *v
 	}
-	cpuSeconds := float64(e.CPUs) * e.DurationSeconds
+	cpuSeconds := float64(e.Processes()) * e.DurationSeconds
 	u := EpochUse{Batch: e.BatchSize}
 	u.StepReport = speed.StepReport{
-		Shape:               speed.Shape{Workers: 1, WorkerCores: int(e.CPUs)},
+		Shape:               speed.Shape{Workers: 1, WorkerCores: int(e.Processes())},
 		StepSeconds:         e.DurationSeconds,
 		WorkerCPURatio:      min(1, valueOf(e.JobCPUSeconds)/cpuSeconds),
 		IOPressureRatio:     valueOf(e.JobIOPressureRatio),

@@ -20,12 +20,16 @@ type candidate struct {
 	stop evidence.Stop // of a job that stops at its target, if that can be promised
 }
 
-// candidates returns each batch size of the request with each number of CPUs.
+// candidates returns each batch size of the request with each number of workers and of CPUs.
 func (p *problem) candidates(cpus []int) []candidate {
-	all := make([]candidate, 0, len(cpus)*len(p.Request.BatchSizes))
-	for _, n := range cpus {
-		for _, batch := range p.Request.BatchSizes {
-			all = append(all, p.candidate(uint32(batch), uint32(n)))
+	counts := p.Request.WorkerCounts()
+	all := make([]candidate, 0, len(counts)*len(cpus)*len(p.Request.BatchSizes))
+	for _, workers := range counts {
+		p := p.of(workers)
+		for _, n := range cpus {
+			for _, batch := range p.Request.BatchSizes {
+				all = append(all, p.candidate(uint32(batch), uint32(n)))
+			}
 		}
 	}
 	return all
@@ -39,7 +43,7 @@ func areTimed(all []candidate) bool {
 // candidate returns the figures of a batch size with some CPUs.
 func (p *problem) candidate(batch, cpus uint32) candidate {
 	c := candidate{Alternative: schemas.Alternative{
-		BatchSize: batch, CPUs: cpus, Epochs: p.epochsLeft(),
+		BatchSize: batch, CPUs: cpus, Workers: p.workers, Epochs: p.epochsLeft(),
 	}}
 	var leastCertain evidence.EpochTime
 	passage := p.passage(batch)
@@ -80,7 +84,7 @@ func (p *problem) setTime(c *candidate, f *forecast, level float64) {
 	}
 	c.Extrapolated = o.isExtrapolated
 	c.PredictedSeconds = figure(seconds)
-	c.CPUSeconds = figure(max(0, seconds-f.job.plan.wait) * float64(c.CPUs))
+	c.CPUSeconds = figure(max(0, seconds-f.job.plan.wait) * float64(c.Processes()))
 	if seconds == 0 { // all epochs are done
 		if p.Request.SLO > 0 && p.Left() >= 0 {
 			c.Probability = figure(1)

@@ -30,6 +30,7 @@ func AskRunning(c *cluster.Cluster, j *cluster.Job, now time.Time) *Question {
 	q = q.WithDefaults()
 	q.CPUs, q.Epochs = schemas.CPUs{int(j.Setting.CPUs)}, max(int(j.Setting.Epochs),
 		int(j.EpochsDone))
+	q.Workers = schemas.Workers{int(max(1, j.Setting.Workers))} // a job keeps its workers
 	return &Question{
 		Request:  q,
 		JobID:    j.ID,
@@ -104,7 +105,7 @@ func member(c *cluster.Cluster, j *cluster.Job, now time.Time) Member {
 	if p := j.Promise; j.State == schemas.StateSubmitted && p != nil { // it is about to start
 		m.Setting = schemas.Setting{
 			Model: j.Request.Model, Dataset: j.Request.Dataset, BatchSize: p.BatchSize, CPUs: p.CPUs,
-			Epochs: p.Epochs, Nodes: p.Nodes,
+			Workers: p.Workers, Epochs: p.Epochs, Nodes: p.Nodes,
 		}
 		m.Hardware, m.EpochsDone, m.Since, m.ObservedEpochs = c.Hardware(p.Nodes), 0, 0, nil
 	}

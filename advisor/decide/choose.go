@@ -16,22 +16,43 @@ type choice struct {
 // choose chooses a candidate, and sets the reason of each.
 func (p *problem) choose(all []candidate) choice {
 	hasTime, hasSLO := areTimed(all), p.Request.SLO > 0
+	known := all
+	if !hasTime && p.Self == nil {
+		known = p.knownFirst(all)
+		hasTime = slices.ContainsFunc(known, func(c candidate) bool { return mayKeepSLO(&c) })
+	}
 	if !hasTime || !p.hasAccuracy && !hasSLO {
 		return p.exploreFirst(all, hasTime)
 	}
 	var c choice
 	if hasSLO {
-		c = p.choosePromise(all)
+		c = p.choosePromise(known)
 	} else {
 		c = p.chooseScore(all)
 	}
-	if !p.hasAccuracy && !p.isOneBatchSize() {
+	if !p.of(all[c.index].Workers).hasAccuracy && !p.isOneBatchSize() {
 		all[c.index].Reason = reasonAccuracyUnseen
 	}
 	if all[c.index].Extrapolated || !all[c.index].isMeasured {
 		c.decision = schemas.Exploring
 	}
 	return c
+}
+
+// knownFirst moves the candidates whose time is known to the front, and returns them. The others are
+// numbers of workers that never ran.
+func (p *problem) knownFirst(all []candidate) []candidate {
+	var known, unknown []candidate
+	for _, c := range all {
+		if c.PredictedSeconds != nil {
+			known = append(known, c)
+			continue
+		}
+		c.Reason = p.of(c.Workers).extrapolationReason(&c.Alternative)
+		unknown = append(unknown, c)
+	}
+	copy(all[copy(all, known):], unknown)
+	return all[:len(known)]
 }
 
 // isPromisable reports whether an alternative keeps the SLO with at least the confidence.
@@ -62,10 +83,11 @@ func (p *problem) choosePromise(all []candidate) choice {
 		chosen = choice{fallback, schemas.BestEffort}
 	}
 	for i := range all {
+		own := p.of(all[i].Workers)
 		if i == chosen.index {
-			all[i].Reason = p.chosenReason(&all[i])
+			all[i].Reason = own.chosenReason(&all[i])
 		} else {
-			all[i].Reason = p.lostReason(&all[i], &all[chosen.index])
+			all[i].Reason = own.lostReason(&all[i], &all[chosen.index])
 		}
 	}
 	return chosen
@@ -143,13 +165,16 @@ func (p *problem) chooseScore(all []candidate) choice {
 // exploreFirst chooses the candidate farthest from the tried ones, so that each job extends the
 // support of the regressors (maximin design, Johnson et al. 1990). If no candidate or every
 // candidate was tried, it chooses the largest batch size with the most CPUs, which is assumed to
-// have the shortest epoch. Candidates that will probably miss the SLO come last. A running job
-// continues unchanged.
+// have the shortest epoch. Candidates that will probably miss the SLO come last, and those whose time is
+// known are not chosen if others are unknown. A running job continues unchanged.
 func (p *problem) exploreFirst(all []candidate, hasTime bool) choice {
 	for i := range all {
-		all[i].Reason = reasonUnknown
-		if !hasTime && p.r.EpochTime != nil {
-			all[i].Reason = p.extrapolationReason(&all[i].Alternative)
+		switch all[i].Reason = reasonUnknown; {
+		case hasTime || p.r.EpochTime == nil:
+		case all[i].PredictedSeconds != nil && p.Self == nil:
+			all[i].Reason = reasonKnown
+		default:
+			all[i].Reason = p.of(all[i].Workers).extrapolationReason(&all[i].Alternative)
 		}
 	}
 	best := slices.IndexFunc(all, func(c candidate) bool { return p.isCurrent(&c.Alternative) })
@@ -157,7 +182,7 @@ func (p *problem) exploreFirst(all []candidate, hasTime bool) choice {
 		best = farthest(all, p.Tried, mayKeepSLO)
 	}
 	if best < 0 {
-		best = farthest(all, p.Tried, isAny)
+		best = farthest(all, p.Tried, func(c *candidate) bool { return hasTime || c.PredictedSeconds == nil })
 	}
 	all[best].Reason = reasonLearn
 	return choice{best, schemas.Exploring}

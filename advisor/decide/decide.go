@@ -20,6 +20,7 @@ func Decide(q *Question, r Regressors, at time.Time) *schemas.Advice {
 	a := newAdvice(q, r, at)
 	best := all[chosen.index].Alternative
 	best.Evidence = nil // the same alternative has it in the list
+	p = p.of(best.Workers)
 	a.Decision, a.Chosen, a.Load = chosen.decision, &best, p.loadNow(best.CPUs)
 	if q.Self != nil {
 		a.Action = q.action(&best)
@@ -78,7 +79,7 @@ func (p *problem) withoutFailing(all []candidate) (usable, failing []candidate) 
 	for i := range all {
 		at := slices.IndexFunc(p.Failures, func(f cluster.Failure) bool {
 			return f.BatchSize == all[i].BatchSize && f.CPUs == all[i].CPUs &&
-				f.NodeType == p.hardwareType && f.Runs >= cluster.UsualFailure
+				f.Workers == all[i].Workers && f.NodeType == p.hardwareType && f.Runs >= cluster.UsualFailure
 		})
 		if at < 0 {
 			usable = append(usable, all[i])

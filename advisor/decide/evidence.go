@@ -67,6 +67,9 @@ func (p *problem) missing(alt *schemas.Alternative) evidence.Missing {
 	}
 	m := p.r.EpochTime.evidence.Missing(p.configuration(alt.BatchSize, alt.CPUs))
 	m.Lacks = cmp.Or(m.Lacks, evidence.LacksLoad)
+	if m.Lacks == evidence.LacksCPUs && p.workers > 1 { // the runs had the same number of workers
+		m.Low, m.High = m.Low/int(p.workers), m.High/int(p.workers)
+	}
 	return m
 }
 

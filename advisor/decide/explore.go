@@ -6,10 +6,12 @@ import (
 	"courier/advisor/cluster"
 )
 
-// distance returns the Euclidean distance in doublings. An unknown batch size counts as 1.
+// distance returns the Euclidean distance in doublings. An unknown batch size or number of workers counts
+// as 1.
 func distance(c, to cluster.BatchAndCPUs) float64 {
-	return math.Hypot(math.Log2(float64(max(c.BatchSize, 1))/float64(max(to.BatchSize, 1))),
-		math.Log2(float64(c.CPUs)/float64(to.CPUs)))
+	doublings := func(a, b uint32) float64 { return math.Log2(float64(max(a, 1)) / float64(max(b, 1))) }
+	d := math.Hypot(doublings(c.BatchSize, to.BatchSize), doublings(c.CPUs, to.CPUs))
+	return math.Hypot(d, doublings(c.Workers, to.Workers))
 }
 
 // nearest returns the distance to the nearest of some configurations, +Inf without any.
@@ -24,8 +26,6 @@ func nearest(c cluster.BatchAndCPUs, to []cluster.BatchAndCPUs) float64 {
 // mayKeepSLO reports whether a candidate has a fair chance to keep its SLO.
 func mayKeepSLO(c *candidate) bool { return ProbabilityOf(&c.Alternative) >= LikelyMissed }
 
-func isAny(*candidate) bool { return true }
-
 // farthest returns the index of the allowed candidate that is farthest from the tried
 // configurations; -1 if none is allowed. The shortest epoch breaks ties.
 func farthest(all []candidate, tried []cluster.BatchAndCPUs, isAllowed func(*candidate) bool) int {
@@ -35,7 +35,7 @@ func farthest(all []candidate, tried []cluster.BatchAndCPUs, isAllowed func(*can
 		if !isAllowed(c) {
 			continue
 		}
-		d := nearest(cluster.BatchAndCPUs{BatchSize: c.BatchSize, CPUs: c.CPUs}, tried)
+		d := nearest(cluster.BatchAndCPUs{BatchSize: c.BatchSize, CPUs: c.CPUs, Workers: c.Workers}, tried)
 		if best >= 0 && d == highest {
 			b := &all[best]
 			if c.BatchSize > b.BatchSize || c.BatchSize == b.BatchSize && c.CPUs > b.CPUs {

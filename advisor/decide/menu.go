@@ -68,7 +68,9 @@ func (s *menuSearch) mostAccurateBatch(kind string, cpus uint32) *schemas.Choice
 		if v == s.chosen {
 			continue
 		}
-		isSame := func(c candidate) bool { return c.BatchSize == v.batch && c.CPUs == cpus }
+		isSame := func(c candidate) bool {
+			return c.BatchSize == v.batch && c.CPUs == cpus && c.Workers == v.workers
+		}
 		if i := slices.IndexFunc(s.candidates, isSame); i >= 0 {
 			v.epochs = s.candidates[i].Epochs
 		}
@@ -164,7 +166,7 @@ func (s *menuSearch) laterDeadline() *schemas.Choice {
 		if r == nil {
 			return nil
 		}
-		v, level = variant{batch: r.batch, cpus: r.cpus, epochs: r.epochs}, level/reach
+		v, level = r.variant, level/reach
 	}
 	starts := s.starts(v)
 	if len(starts) == 0 {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"courier/advisor/cluster"
 	"courier/regress/evidence"
 	"courier/schemas"
 )
@@ -30,16 +31,16 @@ func (a *answer) message() string {
 	case schemas.Exploring:
 		verb = ": perhaps "
 	}
-	text := before + batchAndCPUs(c.BatchSize, c.CPUs) + verb + a.figures() + a.certainty()
+	text := before + batchAndShape(c) + verb + a.figures() + a.certainty()
 	if n := brokenCount(a.advice); n > 0 {
 		text += "; it would break the SLO of " + schemas.FormatCount(uint64(n), "running job")
 	}
 	return text
 }
 
-// batchAndCPUs describes a batch size and CPUs.
-func batchAndCPUs(batch, cpus uint32) string {
-	return fmt.Sprintf("%s on %s", schemas.FormatBatchSize(batch), schemas.FormatCPUs(cpus))
+// batchAndShape describes the batch size, workers and CPUs of an alternative.
+func batchAndShape(alt *schemas.Alternative) string {
+	return schemas.FormatBatchSize(alt.BatchSize) + " on " + schemas.FormatShape(alt.Workers, alt.CPUs)
 }
 
 // figures describes the predicted time and accuracy of the chosen alternative, and the time left of
@@ -162,14 +163,14 @@ func (a *answer) unknownTime() string {
 		text = fmt.Sprintf("%s has %s, but none on a node like %s", a.modelText(), ran, node)
 	case runs > 0: // it was placed nowhere
 		text = fmt.Sprintf("%s has %s, but no live node has %s",
-			a.modelText(), ran, schemas.FormatCPUs(c.CPUs))
+			a.modelText(), ran, schemas.FormatCPUs(c.Processes()))
 		next = ": on such a node, run it with "
-	case len(a.Tried) > 0:
+	case slices.ContainsFunc(a.Tried, func(t cluster.BatchAndCPUs) bool { return t.Workers == c.Workers }):
 		text = fmt.Sprintf("nothing has been learned yet about %s, which has run", a.modelText())
 	default:
 		text = "nothing is known yet about " + a.unknownModel()
 	}
-	return text + next + batchAndCPUs(c.BatchSize, c.CPUs) + " to learn from it"
+	return text + next + batchAndShape(c) + " to learn from it"
 }
 
 // noAlternative describes why no alternative can be promised.

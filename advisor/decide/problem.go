@@ -8,11 +8,12 @@ import (
 )
 
 // problem is a question with what the regressors know about its job and about the running jobs. It
-// does not change.
+// does not change. The runs of the job depend on its number of workers: see of.
 type problem struct {
 	*Question
 	r Regressors
 
+	workers     uint32 // of the job; 0 for a single one
 	job         trainedOn
 	hasTime     bool // the regressors know epoch times of the model
 	hasAccuracy bool // and its accuracy
@@ -28,25 +29,14 @@ type problem struct {
 }
 
 func newProblem(q *Question, r Regressors) *problem {
-	asked := schemas.Setting{Model: q.Request.Model, Dataset: q.Request.Dataset}
-	p := &problem{
-		Question: q,
-		r:        r,
-		job:      trainedBy(&asked, uint32(q.Request.BatchSizes[0])),
-		sim:      simulation{r: r.EpochTime},
-	}
-	p.hasTime, p.hasAccuracy = r.EpochTime.knows(p.job), r.Accuracy.knows(p.job)
+	p := &problem{Question: q, r: r, sim: simulation{r: r.EpochTime}}
 	p.at = p.sim.addNodes(q.Nodes, q.Hardware, q.Foreign)
 	p.hardwareType = p.sim.nodes[p.at[0]].hardware.NodeType()
-	if p.startup = r.Startup.startup(p.job, p.hardwareType); p.startup.Known() {
-		p.startupRuns = p.startupEvidence()
-	}
-	p.standsIn = p.hasTime && q.Self == nil && len(q.Request.Nodes) == 0 &&
-		r.EpochTime.standsIn(p.job, p.sim.nodes[p.at[0]].nodeType)
+	p.setWorkers(q.Request.WorkerCounts()[0])
 	if q.Self != nil {
 		p.done = r.EpochTime.spansOf(q.Self)
 		p.spans = append(p.spans, schemas.Span{
-			JobID: q.JobID, Nodes: q.Nodes, CPUs: q.Self.Setting.CPUs, Hardware: q.Hardware,
+			JobID: q.JobID, Nodes: q.Nodes, CPUs: q.Self.Setting.Processes(), Hardware: q.Hardware,
 		})
 	}
 	for i := range q.Others {
@@ -55,16 +45,40 @@ func newProblem(q *Question, r Regressors) *problem {
 	return p
 }
 
+// setWorkers sets the number of workers of the job, and what the regressors know about its runs.
+func (p *problem) setWorkers(workers uint32) {
+	q, r := p.Question, p.r
+	asked := schemas.Setting{Model: q.Request.Model, Dataset: q.Request.Dataset, Workers: workers}
+	p.workers, p.job = workers, trainedBy(&asked, uint32(q.Request.BatchSizes[0]))
+	p.hasTime, p.hasAccuracy = r.EpochTime.knows(p.job), r.Accuracy.knows(p.job)
+	p.startupRuns = nil
+	if p.startup = r.Startup.startup(p.job, p.hardwareType); p.startup.Known() {
+		p.startupRuns = p.startupEvidence()
+	}
+	p.standsIn = p.hasTime && q.Self == nil && len(q.Request.Nodes) == 0 &&
+		r.EpochTime.standsIn(p.job, p.sim.nodes[p.at[0]].nodeType)
+}
+
+// of returns the problem of the job with a number of workers.
+func (p *problem) of(workers uint32) *problem {
+	if workers == p.workers {
+		return p
+	}
+	other := *p
+	other.setWorkers(workers)
+	return &other
+}
+
 // addRunning adds a co-located job to the simulation.
 func (p *problem) addRunning(m *Member) {
 	p.spans = append(p.spans, schemas.Span{
-		JobID: m.JobID, Nodes: m.Setting.Nodes, CPUs: m.Setting.CPUs, Hardware: m.Hardware,
+		JobID: m.JobID, Nodes: m.Setting.Nodes, CPUs: m.Setting.Processes(), Hardware: m.Hardware,
 	})
 	j := plannedJob{
 		at:     p.sim.addNodes(m.Setting.Nodes, m.Hardware, m.Foreign),
 		model:  trainedBy(&m.Setting, m.Setting.BatchSize),
 		batch:  m.Setting.BatchSize,
-		cpus:   m.Setting.CPUs,
+		cpus:   m.Setting.Processes(),
 		epochs: float64(m.epochsLeft()),
 		total:  int(max(m.Setting.Epochs, m.EpochsDone)),
 	}
@@ -80,10 +94,10 @@ func (p *problem) addRunning(m *Member) {
 // firstNodeType returns the type of the job's first node, or the type that stands in for it.
 func (p *problem) firstNodeType() string { return p.sim.state(p.at[0], p.standsIn).nodeType }
 
-// loadNow returns the load that the job has, or would have with some CPUs.
+// loadNow returns the load that the job has, or would have with some CPUs of each worker.
 func (p *problem) loadNow(cpus uint32) schemas.Load {
 	load, _ := schemas.LoadNow(schemas.Span{
-		JobID: p.JobID, Nodes: nodesOrAny(p.Nodes), CPUs: cpus,
+		JobID: p.JobID, Nodes: nodesOrAny(p.Nodes), CPUs: schemas.Processes(p.workers, cpus),
 		Hardware: p.Hardware, Foreign: p.Foreign,
 	}, p.spans)
 	return load
@@ -93,17 +107,17 @@ func (p *problem) loadNow(cpus uint32) schemas.Load {
 func (p *problem) configuration(batch, cpus uint32) evidence.Configuration {
 	on := p.sim.state(p.at[0], p.standsIn)
 	on.load = p.loadNow(cpus)
-	return p.r.EpochTime.timeConfiguration(p.job, batch, cpus, on)
+	return p.r.EpochTime.timeConfiguration(p.job, batch, schemas.Processes(p.workers, cpus), on)
 }
 
 // variant is a way to run the job.
 type variant struct {
-	batch, cpus, epochs uint32
-	wait                float64 // seconds until its start
+	workers, batch, cpus, epochs uint32
+	wait                         float64 // seconds until its start
 }
 
 func variantOf(alt *schemas.Alternative) variant {
-	return variant{batch: alt.BatchSize, cpus: alt.CPUs, epochs: alt.Epochs}
+	return variant{workers: alt.Workers, batch: alt.BatchSize, cpus: alt.CPUs, epochs: alt.Epochs}
 }
 
 // canForecast reports whether the time of the job with a batch size and CPUs can be predicted: by past
@@ -119,13 +133,14 @@ func (p *problem) canForecast(batch, cpus uint32) bool {
 
 // forecast simulates the job as a variant, beside the running jobs.
 func (p *problem) forecast(v variant) forecast {
+	p = p.of(v.workers)
 	j := plannedJob{
 		at:       p.at,
 		model:    p.job,
 		isKnown:  p.canForecast(v.batch, v.cpus),
 		standsIn: p.standsIn,
 		batch:    v.batch,
-		cpus:     v.cpus,
+		cpus:     schemas.Processes(v.workers, v.cpus),
 		done:     p.done,
 		total:    int(p.EpochsDone() + v.epochs),
 		wait:     v.wait,

@@ -63,10 +63,10 @@ func (q *Question) epochsLeft() uint32 {
 // Left returns the seconds until the end of the SLO, if there is one.
 func (q *Question) Left() float64 { return q.Request.SLO.Seconds() - q.Elapsed.Seconds() }
 
-// isCurrent reports whether a running job already has the batch size and CPUs of the alternative.
+// isCurrent reports whether a running job already has the batch size and shape of the alternative.
 func (q *Question) isCurrent(alt *schemas.Alternative) bool {
 	return q.Self != nil && alt.BatchSize == q.Self.Setting.BatchSize &&
-		alt.CPUs == q.Self.Setting.CPUs
+		q.Self.Setting.IsShape(alt.Workers, alt.CPUs)
 }
 
 func (m *Member) epochsLeft() uint32 {
@@ -79,7 +79,7 @@ func (q *Question) AtEpochEnd(within *schemas.EpochProgress) *Question {
 	other, self := *q, *q.Self
 	self.EpochsDone, self.Since = within.RunningEpoch, 0
 	self.ObservedEpochs = []cluster.ObservedEpoch{{
-		Count: 1, BatchSize: self.Setting.BatchSize, CPUs: self.Setting.CPUs, Seconds: within.EpochSeconds,
+		Count: 1, BatchSize: self.Setting.BatchSize, CPUs: self.Setting.Processes(), Seconds: within.EpochSeconds,
 	}}
 	other.Self = &self
 	other.Elapsed += time.Duration(within.LeftSeconds() * float64(time.Second))

@@ -1,6 +1,8 @@
 package decide
 
 import (
+	"fmt"
+
 	"courier/regress/evidence"
 	"courier/schemas"
 )
@@ -12,6 +14,7 @@ const (
 	reasonLowerScore  = "lower weighted score"
 	reasonLearn       = "run it to learn from it"
 	reasonUnknown     = "not known yet"
+	reasonKnown       = "its time is known already"
 	reasonKeep        = "runs already, and can be promised"
 	reasonChange      = "can be promised, but so can the current batch size"
 	ReasonOtherCPUs   = "the current number of CPUs"
@@ -51,6 +54,7 @@ const (
 	reasonBlindRun = "its accuracy after so many epochs is not known: run it to learn from it"
 
 	reasonNoRun          = "no run of the model: nothing is known"
+	reasonNoWorkers      = "no run of the model with %d workers: nothing is known"
 	reasonNoNode         = "no run of the model on this node type: nothing is known"
 	reasonAccuracyUnseen = "its time is known, but no accuracy of the model has been measured"
 )
@@ -61,6 +65,9 @@ func (p *problem) extrapolationReason(alt *schemas.Alternative) string {
 	m := p.missing(alt)
 	switch m.Lacks {
 	case evidence.LacksModel:
+		if p.workers > 1 {
+			return fmt.Sprintf(reasonNoWorkers, p.workers)
+		}
 		return reasonNoRun
 	case evidence.LacksNodeType:
 		return reasonNoNode

@@ -35,11 +35,11 @@ func (t trainedOn) compare(o trainedOn) int {
 
 // trainedBy returns the model and the dataset under which the runs of a job with a batch size are learned.
 func trainedBy(s *schemas.Setting, batch uint32) trainedOn {
-	model, _ := schemas.LearnedAs(s.Model, batch)
+	model, _ := schemas.LearnedAs(s.LearnedModel(), batch)
 	return trainedOn{model, s.Dataset}
 }
 
-// configuration returns the configuration of a job of the model with a batch size and CPUs.
+// configuration returns the configuration of a job of the model with a batch size and CPUs of all workers.
 func (t trainedOn) configuration(batch, cpus uint32) evidence.Configuration {
 	_, batch = schemas.LearnedAs(t.model, batch)
 	return evidence.Configuration{

@@ -4,9 +4,8 @@ import "courier/schemas"
 
 // route is a way to reach the target accuracy, regardless of the SLO.
 type route struct {
-	batch, cpus uint32
-	epochs      uint32  // since the beginning of the job
-	seconds     float64 // from now; 0 if the epochs are more than requested
+	variant         // with its epochs since the beginning of the job
+	seconds float64 // from now; 0 if the epochs are more than requested
 }
 
 // routes returns the ways in which the candidates reach the target accuracy with a probability, and the
@@ -15,7 +14,7 @@ func (p *problem) routes(all []candidate, probability float64) (found []route, e
 	done := p.EpochsDone()
 	for i := range all {
 		c := &all[i]
-		passage := p.passage(c.BatchSize)
+		passage := p.of(c.Workers).passage(c.BatchSize)
 		if c.Extrapolated || !passage.Promisable {
 			continue
 		}
@@ -23,10 +22,12 @@ func (p *problem) routes(all []candidate, probability float64) (found []route, e
 		if ever = max(ever, reach); reach < probability {
 			continue
 		}
-		r := route{batch: c.BatchSize, cpus: c.CPUs}
+		r := route{variant: variantOf(&c.Alternative)}
 		r.epochs = uint32(passage.Epochs(probability/reach, schemas.MaxEpochs))
 		if left := r.epochs - min(r.epochs, done); left <= p.epochsLeft() {
-			f := p.forecast(variant{batch: r.batch, cpus: r.cpus, epochs: left})
+			rest := r.variant
+			rest.epochs = left
+			f := p.forecast(rest)
 			r.seconds = f.job.end
 		}
 		found = append(found, r)

@@ -16,11 +16,14 @@ type trial struct {
 // try forecasts a variant. The level is the probability of its upper bound. It returns nil if its
 // time is unknown.
 func (p *problem) try(kind string, v variant, level float64) (*trial, forecast) {
+	p = p.of(v.workers)
 	f := p.forecast(v)
 	if math.IsInf(f.job.end, 1) {
 		return nil, f
 	}
-	c := candidate{Alternative: schemas.Alternative{BatchSize: v.batch, CPUs: v.cpus, Epochs: v.epochs}}
+	c := candidate{Alternative: schemas.Alternative{
+		BatchSize: v.batch, CPUs: v.cpus, Workers: v.workers, Epochs: v.epochs,
+	}}
 	passage := p.passage(v.batch)
 	p.setTime(&c, &f, level)
 	p.setAccuracy(&c, &passage)
@@ -29,6 +32,7 @@ func (p *problem) try(kind string, v variant, level float64) (*trial, forecast) 
 			Kind:              kind,
 			BatchSize:         v.batch,
 			CPUs:              v.cpus,
+			Workers:           v.workers,
 			Epochs:            v.epochs,
 			StartSeconds:      math.Round(v.wait*1e6) / 1e6,
 			PredictedSeconds:  c.PredictedSeconds,

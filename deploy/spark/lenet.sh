@@ -10,8 +10,8 @@
 # formats are read on both. If LoggerFilter redirects the log to bigdl.log, make Spark's
 # console show com.intel.analytics.bigdl.optim at INFO (conf/log4j.properties).
 #
-# BigDL requires batch sizes that are multiples of the number of processes. On YARN use
-# --master yarn --num-executors {cpus} --executor-cores 1, and name the nodes of the
+# BigDL requires batch sizes that are multiples of the number of processes. On YARN use --workers with
+# --master yarn --num-executors {workers} --executor-cores {cpus}, and name the nodes of the
 # executors with --nodes; the measured CPU time and memory are then those of the driver.
 set -eu
 : "${BIGDL_JAR:?names the jar of BigDL}" "${MNIST:?names the folder of the MNIST data}"

@@ -1,6 +1,6 @@
 // Small charts. The text next to each chart contains the same information.
 import { el } from './dom.js';
-import { duration, percent } from './format.js';
+import { duration, percent, shape } from './format.js';
 
 // choices draws the alternatives of an advice: time, with a line to its upper bound, against accuracy. The
 // SLO is a vertical line, the chosen alternative is ringed, and unbeaten ones are filled: no other is faster
@@ -26,9 +26,9 @@ export function choices(advice, slo) {
   if (slo) parts.push(el('path', { class: 'slo', d: `M${x(slo)},${top}V${height - bottom}` }), label(x(slo) - 5, top + 10, `SLO ${duration(slo)}`, 'end'));
   const isFaster = (b, a) => b.predicted_seconds < a.predicted_seconds && b.predicted_accuracy >= a.predicted_accuracy;
   for (const a of all) {
-    const isChosen = ['batch_size', 'cpus', 'epochs'].every((k) => a[k] === advice.chosen?.[k]);
+    const isChosen = ['batch_size', 'workers', 'cpus', 'epochs'].every((k) => a[k] === advice.chosen?.[k]);
     const isBeaten = all.some((b) => isFaster(b, a)), px = x(a.predicted_seconds), py = y(a.predicted_accuracy);
-    const words = [`batch ${a.batch_size}, ${a.cpus} CPUs, ${a.epochs} epochs: ${duration(a.predicted_seconds)}, accuracy ${percent(a.predicted_accuracy, 1)}`, isChosen && 'chosen', !isBeaten && 'unbeaten'];
+    const words = [`batch ${a.batch_size}, ${shape(a)}, ${a.epochs} epochs: ${duration(a.predicted_seconds)}, accuracy ${percent(a.predicted_accuracy, 1)}`, isChosen && 'chosen', !isBeaten && 'unbeaten'];
     if (a.upper_bound_seconds) parts.push(el('path', { class: 'interval', d: `M${px},${py}H${x(a.upper_bound_seconds)}` }));
     parts.push(el('circle', { class: isChosen ? 'champion' : isBeaten ? 'hollow' : 'bin', cx: px, cy: py, r: isChosen ? 6 : 4.5 }, el('title', {}, words.filter(Boolean).join(', '))));
     if (isChosen || !isBeaten) parts.push(label(px, py - 9, `${a.batch_size}`));

@@ -2,7 +2,7 @@
 import { ask } from './api.js';
 import { param } from './address.js';
 import { byId, el, loaded, text } from './dom.js';
-import { cpus, duration, modelLevel, number, percent, probability, unknown } from './format.js';
+import { duration, modelLevel, number, percent, probability, shape, unknown } from './format.js';
 import { jobPath, nodePath, outcome, stateText } from './jobs.js';
 import { draw, joined, numbered, series } from './plot.js';
 
@@ -36,7 +36,7 @@ const rows = [
   ['State', (h) => stateText(h.job.state), null, (h) => h.job.reason],
   ['SLO', (h) => outcome(h.job), null, (h) => (h.job.slo_seconds ? `SLO ${duration(h.job.slo_seconds)}` : '')],
   ['Model', (h) => modelLevel(h.job.model, h.job.dataset)],
-  ['Configuration', (h) => `batch ${number(h.job.batch_size)}, ${cpus(h.job.cpus)}`],
+  ['Configuration', (h) => `batch ${number(h.job.batch_size)}, ${shape(h.job)}`],
   ['Nodes', (h) => el('span', {}, ...(h.job.nodes ?? []).flatMap((n, i) => [i ? ', ' : '', el('a', { href: nodePath(n) }, n)]))],
   ['Epochs', (h) => `${number(h.job.epochs_done)} of ${number(h.job.epochs)}`],
   ['Time since submission', took, duration, null, 0.5],

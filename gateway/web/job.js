@@ -1,7 +1,7 @@
 // The page of one job: its course, predictions, advice, neighbours and receipt.
 import { ask } from './api.js';
 import { byId, copyButton, el, loaded, text } from './dom.js';
-import { cpus, decision, duration, modelLevel, number, percent, probability, time, unknown } from './format.js';
+import { decision, duration, modelLevel, number, percent, probability, shape, time, unknown } from './format.js';
 import { runCommand } from './command.js';
 import { action, columns, isOpen, isTroubled, jobsOf, nodePath, outcome, stateText, timelineOf } from './jobs.js';
 import { table } from './table.js';
@@ -125,7 +125,7 @@ function summary(j) {
   const labels = Object.entries(j.labels ?? {}).map(([name, value]) => `${name}=${value}`);
   const fields = [
     ['Model', el('a', { href: jobsOf('model', j.model) }, modelLevel(j.model, j.dataset))],
-    ['Configuration', [j.batch_size && `batch ${number(j.batch_size)}`, j.cpus && cpus(j.cpus)].filter(Boolean).join(', ') || unknown],
+    ['Configuration', [j.batch_size && `batch ${number(j.batch_size)}`, j.cpus && shape(j)].filter(Boolean).join(', ') || unknown],
     ['Epochs', `${number(j.epochs_done)}${j.epochs ? ` of ${number(j.epochs)}` : ''}${j.running_epoch ? `, ${percent(j.epoch_ratio)} of epoch ${number(j.running_epoch)}` : ''}`], ['Accuracy', percent(j.accuracy, 2)],
     ['Bottleneck', bottlenecks[j.bottleneck]], ['Inside', phases(j.phases)],
     ['Nodes', j.nodes?.length ? joinedLinks(j.nodes, nodePath) : unknown], ['User', j.user && joinedLinks([j.user], (u) => jobsOf('user', u))],

@@ -2,7 +2,7 @@
 import { ask } from './api.js';
 import { bind, bindPeriod, param, query, set } from './address.js';
 import { byId, el, loaded, text } from './dom.js';
-import { probability, cpus, decision, duration, number, percent, time, modelLevel, unknown } from './format.js';
+import { probability, shape, decision, duration, number, percent, time, modelLevel, unknown } from './format.js';
 import { timeline } from './chart.js';
 import { table } from './table.js';
 
@@ -68,7 +68,7 @@ export const columns = {
   user: { name: 'User', sort: 'user', cell: (j) => (j.user ? [j.user, '', jobsOf('user', j.user)] : [unknown]) },
   nodes: { name: 'Nodes', sort: 'node', fill: (cell, j) => links(cell, (j.nodes ?? []).map((n) => [n, nodePath(n)])) },
   state: { name: 'State', sort: 'state', cell: (j) => [stateText(j.state), j.queue_position ? `place ${j.queue_position}: ${j.reason ?? ''}` : j.reason ?? ''] },
-  configuration: { name: 'Configuration', cell: (j) => [[j.batch_size && `batch ${number(j.batch_size)}`, j.cpus && cpus(j.cpus)].filter(Boolean).join(', ') || unknown] },
+  configuration: { name: 'Configuration', cell: (j) => [[j.batch_size && `batch ${number(j.batch_size)}`, j.cpus && shape(j)].filter(Boolean).join(', ') || unknown] },
   epochs: { name: 'Epochs, accuracy', cell: (j) => [j.epochs ? `${number(j.epochs_done)} of ${number(j.epochs)}` : number(j.epochs_done), j.accuracy === undefined ? '' : percent(j.accuracy, 1)] },
   started: { name: 'Started', sort: 'started', cell: (j) => [j.started_at ? time(j.started_at) : unknown] },
   ended: { name: 'Ended', sort: 'ended', cell: (j) => [j.ended_at ? time(j.ended_at) : unknown] },

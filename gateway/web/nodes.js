@@ -11,7 +11,7 @@ export const seconds = 5;
 let drawTable, nodes = [], running = new Map();
 
 // freeCPUs returns how many CPUs of a node no running job was given.
-export const freeCPUs = (n, jobs) => Math.max(0, n.sample.cores - jobs.reduce((sum, j) => sum + (j.cpus ?? 0) / Math.max(1, (j.nodes ?? []).length), 0));
+export const freeCPUs = (n, jobs) => Math.max(0, n.sample.cores - jobs.reduce((sum, j) => sum + (j.workers ?? 1) * (j.cpus ?? 0) / Math.max(1, (j.nodes ?? []).length), 0));
 
 const jobsOn = (n) => running.get(n.node) ?? [];
 const silence = (n) => (n.live ? 0 : n.age_seconds);

@@ -4,17 +4,17 @@ import { ask } from './api.js';
 import { param, set } from './address.js';
 import { choices } from './chart.js';
 import { runCommand } from './command.js';
-import { probability, cpus, decision, duration, heldOutError, number, percent, unknown } from './format.js';
+import { probability, shape, decision, duration, heldOutError, number, percent, unknown } from './format.js';
 
-const fields = ['model', 'dataset', 'cpus', 'batch_sizes', 'epochs', 'slo'];
+const fields = ['model', 'dataset', 'workers', 'cpus', 'batch_sizes', 'epochs', 'slo'];
 
 // whole returns text that is not a whole number unchanged, so that Courier reports the error.
 const whole = (t) => (/^\d+$/.test(t) ? Number(t) : t);
 const list = (t) => t.split(/[\s,]+/).filter(Boolean).map(whole);
 
 function request(form) {
-  const [model, dataset, cpus, batches, epochs, slo] = fields.map((name) => form.elements[name].value.trim());
-  return { model, ...(dataset && { dataset }), cpus: list(cpus), epochs: whole(epochs), ...(batches && { batch_sizes: list(batches) }), ...(slo && { slo }) };
+  const [model, dataset, workers, cpus, batches, epochs, slo] = fields.map((name) => form.elements[name].value.trim());
+  return { model, ...(dataset && { dataset }), ...(workers && { workers: list(workers) }), cpus: list(cpus), epochs: whole(epochs), ...(batches && { batch_sizes: list(batches) }), ...(slo && { slo }) };
 }
 
 // complain shows an error at its field, or below the form, and clears the others.
@@ -28,7 +28,7 @@ function complain(field, message) {
 }
 
 // isSame returns whether two alternatives run the job the same way.
-const isSame = (a, b) => ['batch_size', 'cpus', 'epochs'].every((k) => a[k] === b[k]);
+const isSame = (a, b) => ['batch_size', 'workers', 'cpus', 'epochs'].every((k) => a[k] === b[k]);
 
 function row(a, chosen) {
   const mine = isSame(a, chosen);
@@ -36,7 +36,7 @@ function row(a, chosen) {
   const cells = [duration(a.predicted_seconds), duration(a.upper_bound_seconds), percent(a.predicted_accuracy, 1), probability(a.probability), number(a.score, 3), why];
   const heads = byId('what-if-table').tHead.rows[0].cells;
   return el('tr', { class: mine ? 'chosen' : '' },
-    el('th', { scope: 'row' }, el('span', {}, `${mine ? '✓ ' : ''}batch ${number(a.batch_size)}`), el('small', {}, `${cpus(a.cpus)}, ${number(a.epochs)} epochs${mine ? ', chosen' : ''}`)),
+    el('th', { scope: 'row' }, el('span', {}, `${mine ? '✓ ' : ''}batch ${number(a.batch_size)}`), el('small', {}, `${shape(a)}, ${number(a.epochs)} epochs${mine ? ', chosen' : ''}`)),
     ...cells.map((c, i) => el('td', { 'data-label': heads[i + 1].textContent }, c)));
 }
 
@@ -71,7 +71,7 @@ const kinds = { unbeaten: 'unbeaten', batch_size: 'another batch size', cpus: 'f
 
 // choice describes an entry of the menu.
 function choice(c) {
-  const parts = [`batch ${number(c.batch_size)} on ${cpus(c.cpus)}, ${number(c.epochs)} epochs`, c.start_seconds && `started in ${duration(c.start_seconds)}`,
+  const parts = [`batch ${number(c.batch_size)} on ${shape(c)}, ${number(c.epochs)} epochs`, c.start_seconds && `started in ${duration(c.start_seconds)}`,
     c.slo_seconds && `with an SLO of ${duration(c.slo_seconds)}`, `done in ${duration(c.predicted_seconds)}`,
     c.predicted_accuracy !== undefined && `accuracy ${percent(c.predicted_accuracy, 1)}`, `${number(c.cpu_seconds, 1)} CPU seconds`, c.probability !== undefined && `meets the SLO with probability ${probability(c.probability)}`];
   return el('li', {}, el('b', {}, kinds[c.kind] ?? c.kind), ': ', parts.filter(Boolean).join(', '));

@@ -24,7 +24,8 @@ type requestFlags struct {
 	Model           string            `placeholder:"NAME" help:"Name of the model. Required, but run takes the name of the script by default." env:"COURIER_MODEL"`
 	Dataset         string            `placeholder:"NAME" help:"Name of the dataset. A prediction uses only runs on the same dataset; jobs without a name share one unnamed dataset." env:"COURIER_DATASET"`
 	CPUs            []int             `name:"cpus" placeholder:"N" help:"CPU counts to choose from. Required, but run takes 1 by default." env:"COURIER_CPUS"`
-	Elastic         bool              `help:"The number of CPUs may change to any of --cpus while the job runs." env:"COURIER_ELASTIC"`
+	Workers         []int             `placeholder:"N" help:"Numbers of workers to choose from, such as processes of torchrun or executors of Spark (default: 1). --cpus are those of each worker." env:"COURIER_WORKERS"`
+	Elastic         bool              `help:"The number of CPUs may change to any of --cpus while the job runs. A job with several workers keeps its CPUs." env:"COURIER_ELASTIC"`
 	BatchSizes      []int             `placeholder:"N" help:"Batch sizes to choose from (default: 64,128,256,512). 0 alone: unknown, because the command sets it." env:"COURIER_BATCH_SIZES"`
 	Epochs          int               `placeholder:"N" help:"Number of epochs. Required, unless --max-epochs or --target-accuracy lets Courier choose it." env:"COURIER_EPOCHS"`
 	MaxEpochs       int               `placeholder:"N" help:"Maximum number of epochs if Courier chooses it (default: 100)." env:"COURIER_MAX_EPOCHS"`
@@ -44,6 +45,7 @@ func (f *requestFlags) request() schemas.JobRequest {
 		Model:           f.Model,
 		Dataset:         f.Dataset,
 		CPUs:            f.CPUs,
+		Workers:         f.Workers,
 		Elastic:         f.Elastic,
 		BatchSizes:      f.BatchSizes,
 		Epochs:          f.Epochs,

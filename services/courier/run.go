@@ -28,7 +28,7 @@ type runCommand struct {
 	StopWhenLate string   `help:"What happens after an epoch if the next one would probably (with the confidence of the request) end after the SLO or Slurm's time limit. off: nothing; control: the file that $$COURIER_CONTROL names has stop set to true; signal: the command gets SIGTERM. The run then counts as finished, and as incomplete." default:"off" enum:"off,control,signal" env:"COURIER_STOP_WHEN_LATE"`
 	StopWhenLost bool     `help:"Stop the command if its heartbeats have not reached NATS for 30 s. After a minute the job counts as lost, and its CPUs are given to other jobs. By default it goes on, and is counted again as soon as a heartbeat arrives." env:"COURIER_STOP_WHEN_LOST"`
 	Resize       string   `help:"How the CPUs of an --elastic job change between two epochs. weight: weight of its cgroup, so that it may still use CPUs that nobody else uses; cap: also an upper limit; control: the command reads cpus from the file that $$COURIER_CONTROL names, and prints it with each epoch; restart: as for --adapt, with the new {cpus}; docker: weight of --container, by docker update; docker-cap: also an upper limit; kubernetes: in-place resize of the pod that this process runs in; off: never." default:"weight" enum:"weight,cap,control,restart,docker,docker-cap,kubernetes,off" env:"COURIER_RESIZE"`
-	Command      []string `arg:"" optional:"" passthrough:"" help:"Training command; {batch}, {cpus}, {epochs} and {epoch}, the number of epochs done, are replaced."`
+	Command      []string `arg:"" optional:"" passthrough:"" help:"Training command; {batch}, {cpus}, {workers}, {epochs} and {epoch}, the number of epochs done, are replaced."`
 }
 
 func (c *runCommand) Run(w *environment) error {

@@ -40,6 +40,7 @@ class Client:
         model: str,
         *,
         cpus: Sequence[int] = (1,),
+        workers: Sequence[int] = (),
         epochs: Optional[int] = None,
         slo: Optional[str] = None,
         batch_sizes: Sequence[int] = (),
@@ -53,7 +54,8 @@ class Client:
     ) -> Reply:
         """The advice for a job: its decision, the chosen alternative, and all alternatives.
 
-        slo: time from the submission to the end, such as "10m".
+        slo: time from the submission to the end, such as "10m". workers: numbers of workers to
+        choose from, each with the CPUs.
         """
         fields = dict(locals(), user=self._user)
         return self._ask("job.predict", _request(fields))
