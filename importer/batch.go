@@ -199,26 +199,20 @@ var (
 func expandHosts(list string) (hosts []string) {
 	for _, m := range hostForm.FindAllStringSubmatch(list, maxHosts) {
 		for part := range strings.SplitSeq(m[2], ",") {
-			for _, host := range hostRange(m[1], part, m[3]) {
-				if host != "" && len(hosts) < maxHosts && !slices.Contains(hosts, host) {
-					hosts = append(hosts, host)
-				}
+			first, last, _ := strings.Cut(part, "-")
+			from, err := strconv.ParseUint(first, 10, 32)
+			until, errUntil := strconv.ParseUint(cmp.Or(last, first), 10, 32)
+			if err != nil || errUntil != nil { // a name
+				hosts = append(hosts, m[1]+part+m[3])
+				continue
+			}
+			for n := from; n <= until && len(hosts) < maxHosts; n++ { // with leading zeros
+				hosts = append(hosts, fmt.Sprintf("%s%0*d%s", m[1], len(first), n, m[3]))
 			}
 		}
 	}
-	return hosts
-}
-
-// hostRange expands a number or a range of numbers with leading zeros, to at most maxHosts names.
-func hostRange(prefix, part, suffix string) (hosts []string) {
-	first, last, _ := strings.Cut(part, "-")
-	from, err := strconv.ParseUint(first, 10, 32)
-	until, errUntil := strconv.ParseUint(cmp.Or(last, first), 10, 32)
-	if err != nil || errUntil != nil {
-		return []string{prefix + part + suffix}
-	}
-	for n := from; n <= until && len(hosts) < maxHosts; n++ {
-		hosts = append(hosts, fmt.Sprintf("%s%0*d%s", prefix, len(first), n, suffix))
-	}
-	return hosts
+	hosts = slices.DeleteFunc(hosts, func(host string) bool { return host == "" })
+	slices.Sort(hosts)
+	hosts = slices.Compact(hosts)
+	return hosts[:min(len(hosts), maxHosts)]
 }

@@ -28,17 +28,3 @@ func TestSummary_ListsColumns(t *testing.T) {
 		}
 	}
 }
-
-// The mean duration of the epochs stands for that of the run.
-func TestReader_TakesTheTimeOfAnEpoch(t *testing.T) {
-	r := importer.New(importer.Options{})
-	const text = "model,batch_size,cpus,epochs,time_per_epoch,startup_seconds,start\n" +
-		"bert,16,4,3,50.5,10,2026-11-01T10:00:00Z\n"
-	if err := r.File("runs.csv", strings.NewReader(text)); err != nil {
-		t.Fatal(err)
-	}
-	found := r.Finish()
-	if len(found.Runs) != 1 || found.Runs[0].Seconds != 161.5 {
-		t.Errorf("runs %+v, refused %v; want one of 161.5 s", found.Runs, found.Refused)
-	}
-}

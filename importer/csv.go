@@ -28,9 +28,13 @@ func (r *Reader) csv(name string, in io.Reader) error {
 		r.refuse(Place{File: name, Line: 1}, refuse(ReasonUnreadable, "", "%s", problem))
 		return nil
 	}
+	count := map[string]int{}
+	for _, column := range header {
+		count[column]++
+	}
 	for i, column := range header {
-		if column != "" && slices.Contains(header[i+1:], column) { // such as of training and of validation
-			nameByPlace(header, column)
+		if count[column] > 1 && column != "" { // such as of training and of validation: neither is taken
+			header[i] = fmt.Sprintf("column %d", i+1)
 		}
 	}
 	t := r.newTable(name, header)
@@ -64,15 +68,6 @@ func (r *Reader) csv(name string, in io.Reader) error {
 		}
 		if err := t.add(row); err != nil {
 			return err
-		}
-	}
-}
-
-// nameByPlace replaces a name that several columns have, so that none of them is taken for the other.
-func nameByPlace(header []string, name string) {
-	for i := range header {
-		if header[i] == name {
-			header[i] = fmt.Sprintf("column %d", i+1)
 		}
 	}
 }

@@ -8,19 +8,17 @@ import (
 // numberForm is how a CSV file writes numbers. Its values decide: 512,5 has a decimal comma, 512.5 a decimal
 // point, and 1,234 may be either. A number of which the form is not known stays as it is, and is refused.
 type numberForm struct {
-	isRead    bool // the source is a CSV file
-	hasCommas bool // commas separate the cells
-	separator string
-	point     string // the decimal separator
+	isRead    bool           // the source is a CSV file
+	hasCommas bool           // commas separate the cells
+	thousands *regexp.Regexp // numbers with separators of thousands; nil: the form is not known
 }
 
 // Numbers with a comma or with a point, and those of them that may have separators of thousands.
 var (
-	withComma     = regexp.MustCompile(`^[-+]?[\d.]*,\d+(?: ?%)?$`)
-	withPoint     = regexp.MustCompile(`^[-+]?[\d,]*\.\d+(?: ?%)?$`)
-	mayBeCommas   = regexp.MustCompile(`^[-+]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?(?: ?%)?$`)
-	mayBePoints   = regexp.MustCompile(`^[-+]?[1-9]\d{0,2}(?:\.\d{3})+(?:,\d+)?(?: ?%)?$`)
-	withSeparator = map[string]*regexp.Regexp{",": mayBeCommas, ".": mayBePoints}
+	withComma   = regexp.MustCompile(`^[-+]?[\d.]*,\d+(?: ?%)?$`)
+	withPoint   = regexp.MustCompile(`^[-+]?[\d,]*\.\d+(?: ?%)?$`)
+	mayBeCommas = regexp.MustCompile(`^[-+]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?(?: ?%)?$`)
+	mayBePoints = regexp.MustCompile(`^[-+]?[1-9]\d{0,2}(?:\.\d{3})+(?:,\d+)?(?: ?%)?$`)
 )
 
 // decide finds the form of the numbers in rows, and rewrites them.
@@ -37,9 +35,9 @@ func (f *numberForm) decide(rows []record) {
 	}
 	switch {
 	case comma && !point && !f.hasCommas:
-		f.separator, f.point = ".", ","
+		f.thousands = mayBePoints
 	case !comma && (point || f.hasCommas):
-		f.separator, f.point = ",", "."
+		f.thousands = mayBeCommas
 	}
 	for i := range rows {
 		f.plain(rows[i].cells)
@@ -48,16 +46,12 @@ func (f *numberForm) decide(rows []record) {
 
 // plain rewrites the numbers of a row with a decimal point, and without separators of thousands.
 func (f *numberForm) plain(cells map[string]string) {
-	if f.point == "" {
-		return
-	}
 	for name, text := range cells {
-		if withSeparator[f.separator].MatchString(text) {
-			text = strings.ReplaceAll(text, f.separator, "")
+		switch {
+		case f.thousands == mayBeCommas && mayBeCommas.MatchString(text):
+			cells[name] = strings.ReplaceAll(text, ",", "")
+		case f.thousands == mayBePoints && (withComma.MatchString(text) || mayBePoints.MatchString(text)):
+			cells[name] = strings.ReplaceAll(strings.ReplaceAll(text, ".", ""), ",", ".")
 		}
-		if f.point == "," && withComma.MatchString(text) {
-			text = strings.Replace(text, ",", ".", 1)
-		}
-		cells[name] = text
 	}
 }
