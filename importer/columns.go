@@ -75,7 +75,7 @@ func (n *names) fit(field, name string) bool {
 	}
 	switch {
 	case field == FieldSeconds && (n.isTimeOfDay(name) || n.isOfStep(name)),
-		field == FieldCPUs && n.isUtilization(name):
+		field == FieldCPUs && n.isUtilization(name), field == FieldError && n.isMark(name):
 		return false
 	}
 	good, values := 0, n.values(name)
@@ -102,6 +102,11 @@ func (n *names) isTimeOfDay(name string) bool {
 func (n *names) isOfStep(name string) bool {
 	isLoading := func(name string) bool { return compact(name) == "datatime" }
 	return compact(name) == "time" && slices.ContainsFunc(n.have, isLoading)
+}
+
+// isMark reports whether a column has only 0 and 1, as a mark of runs that had an error.
+func (n *names) isMark(name string) bool {
+	return !slices.ContainsFunc(n.values(name), func(v string) bool { return v != "0" && v != "1" })
 }
 
 // isUtilization reports whether a column named cpu has percentages: 95 is hardly a number of CPUs.
@@ -146,7 +151,8 @@ func mayBe(field, text string) bool {
 func (n *names) metrics(found, requested map[string]string) {
 	rank := map[string]int{}
 	choose := func(field, name string, r int) {
-		if _, ok := requested[field]; ok || !n.fit(field, name) {
+		_, ok := requested[field]
+		if ok || !n.fit(field, name) || slices.Contains(otherMeanings, normalize(name)) {
 			return
 		}
 		if n.values != nil {

@@ -262,7 +262,8 @@ func TestReader_CSV(t *testing.T) {
 			"m b64 c1 e10 on runs from 2020-10-21T00:00:00 100s finished\n",
 		},
 		{
-			"the mean time of an epoch", "model,batch_size,cpus,time_per_epoch,startup_seconds\nbert,16,4,50.5,10\n", nil,
+			"the mean time of an epoch",
+			"model,batch_size,cpus,time_per_epoch,startup_seconds\nbert,16,4,50.5,10\n", nil,
 			"bert b16 c4 e10 on runs from 2020-10-21T00:00:00 515s finished startup 10\n",
 		},
 		{

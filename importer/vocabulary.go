@@ -40,10 +40,12 @@ var fieldNames = []struct {
 	{FieldStartup, "startup_seconds startup"},
 	{FieldStartedAt, "started_at start_time start started start_date datetime_start begin begin_time" +
 		" start_timestamp training_start_time time_start status_start_time job_start_date" +
+		" start_time_utc" +
 		" start_server_timestamp start_ts created created_at creation_time"},
 	{FieldEndedAt, "ended_at end_time end ended finished_at finish_time finished datetime_complete" +
 		" completed completed_at completion_time end_date stop_time end_timestamp" +
-		" training_end_time time_end status_completion_time completion_date end_server_timestamp end_ts finish_date"},
+		" training_end_time end_time_utc time_end status_completion_time completion_date" +
+		" end_server_timestamp end_ts finish_date"},
 	{FieldAccuracy, "accuracy final_accuracy"},
 	{FieldError, "error error_rate"},
 	{FieldConcurrentJobs, "concurrent_jobs njobs jobs"},
@@ -87,6 +89,7 @@ var prefixes = regexp.MustCompile(`^(?i:(?:number|num|no\.?)[_ ]of[_ ]|(?:params
 
 // otherMeanings are names that equal a known name without its separators, but mean something else.
 var otherMeanings = []string{
+	"errors", // their number
 	"n_jobs", // number of worker processes in scikit-learn, not of concurrent runs
 }
 
@@ -99,9 +102,14 @@ func hasMeaning(field, name, known string) bool {
 	if compact(name) == known || compact(plain) == known {
 		return true
 	}
-	if field == FieldBatchSize || field == FieldEpochs { // data.batch_size, but not eval.batch_size
-		group, last := cutLast(plain)
-		if compact(last) == known && !output.ColumnOf(group).IsHeldOut {
+	group, last := cutLast(plain)
+	switch scope := output.ColumnOf(group); field {
+	case FieldBatchSize, FieldEpochs: // data.batch_size, but not eval.batch_size
+		if compact(last) == known && !scope.IsHeldOut {
+			return true
+		}
+	case FieldModel, FieldDataset: // train.model, but not teacher.model
+		if compact(last) == known && scope.IsTraining {
 			return true
 		}
 	}

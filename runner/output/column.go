@@ -3,6 +3,7 @@ package output
 import (
 	"bytes"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,7 +31,7 @@ type Column struct {
 
 // ColumnOf returns the meaning of a column's name, such as "metrics/mAP50(B)" or "val_acc".
 func ColumnOf(label string) Column {
-	n := nameOf([]byte(label), nil)
+	n := nameOf([]byte(topOne.ReplaceAllString(label, "top1")), nil)
 	c := Column{IsTraining: n.scope == scopeTrain, IsHeldOut: n.scope >= scopeTest}
 	const no = flagExcluded | flagConfig | flagPart | flagTotal | flagSetting
 	if n.flags&no != 0 {
@@ -45,6 +46,9 @@ func ColumnOf(label string) Column {
 		c.Quantity = QuantityErrorRate
 	case n.kind.isShare() && n.kind != kindRate:
 		c.Quantity = QuantityAccuracy
+		if n.unknown == 0 && complement.MatchString(label) {
+			c.Quantity = QuantityErrorRate
+		}
 	case n.kind == kindLoss && n.unknown == 0:
 		c.Quantity, c.Rank = QuantityLoss, lossRank(&x)
 		return c
@@ -52,6 +56,11 @@ func ColumnOf(label string) Column {
 	c.Rank = accuracyRank(&x)
 	return c
 }
+
+var (
+	topOne     = regexp.MustCompile(`(?i)top-1\b`)
+	complement = regexp.MustCompile(`^1 ?- ?\pL`) // 1-acc, but not 1-shot acc
+)
 
 // CutUnit returns a name without the unit of time at its end, and the unit in seconds; 0 without one.
 func CutUnit(name string) (base string, unit float64) {

@@ -16,6 +16,8 @@ func TestColumnOf(t *testing.T) {
 		{"eval_f1", QuantityAccuracy, true, false},
 		{"mean_accuracy", QuantityAccuracy, false, false},
 		{"test_error", QuantityErrorRate, true, false}, {"err-top1", QuantityErrorRate, false, false},
+		{"Top-1 err. (%)", QuantityErrorRate, false, false}, {"1 - val_acc", QuantityErrorRate, true, false},
+		{"1-shot acc", QuantityAccuracy, false, false}, {"Top-5 err.", QuantityNone, false, false},
 		{"wer", QuantityErrorRate, false, false},
 		{"train_loss_epoch", QuantityLoss, false, true}, {"loss", QuantityLoss, false, false},
 		{"best_val_acc", QuantityNone, true, false}, {"top5_accuracy", QuantityNone, false, false},
