@@ -118,8 +118,6 @@ func isReading(f *field) bool {
 	switch {
 	case n.flags&no != 0, n.flags&flagSetting != 0 && n.kind != kindLoss, f.total > 0, f.unit == unitPer:
 		return false
-	case n.kind == kindRate && n.flags&flagScore != 0 && n.scope == scopeNone && f.unit != unitPercent:
-		return false // an error may be any number
 	}
 	if n.kind == kindNone {
 		return f.unit == unitTime || n.isScope() && n.end > 0 && !f.isWhole && f.unit == unitNone
@@ -131,7 +129,14 @@ func isReading(f *field) bool {
 }
 
 // isResult reports whether a field is a result of the epoch.
-func isResult(f *field) bool { return isReading(f) && f.name.kind != kindTime && f.unit != unitTime }
+func isResult(f *field) bool {
+	return isReading(f) && f.name.kind != kindTime && f.unit != unitTime && !isBareError(&f.name, f.unit)
+}
+
+// isBareError reports whether a name is that of an error, which may be any number without the name of its data.
+func isBareError(n *name, u unit) bool {
+	return n.kind == kindRate && n.flags&flagScore != 0 && n.scope == scopeNone && u != unitPercent
+}
 
 // isTimeOfPart reports whether a duration is that of a validation or of a batch.
 func isTimeOfPart(f *field, s scope, p progress) bool {

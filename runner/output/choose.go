@@ -28,8 +28,9 @@ func (r *chooser) choose(b *block) choice {
 	rank := 1 << 30
 	for i := range b.readings {
 		x := &b.readings[i]
-		if !x.name.kind.isShare() || x.name.kind == kindRate && x.name.unknown > 0 || isOfTraining(x) {
-			continue // an error with more words may be any loss
+		isAnyError := x.name.kind == kindRate && x.name.unknown > 0 || isBareError(&x.name, x.unit)
+		if !x.name.kind.isShare() || isAnyError || isOfTraining(x) {
+			continue
 		}
 		if isOfParts && x.scope == scopeNone && x.level != ofEpoch && x.name.kind == kindAccuracy {
 			continue // of one of several networks

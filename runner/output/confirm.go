@@ -42,10 +42,11 @@ func (r *recogniser) confirms() bool {
 // requested totals, or print durations that agree with the arrival of their lines. Services count epochs, too.
 func (r *recogniser) isEvident() bool {
 	for i, b := range r.held {
-		isDuration := func(x reading) bool {
-			return x.name.kind == kindTime && i > 0 && agrees(x.value, b.end.Sub(r.held[i-1].end).Seconds())
+		isOfEpoch := func(x reading) bool {
+			isTime := x.name.kind == kindTime
+			return !isTime || i > 0 && agrees(x.value, b.end.Sub(r.held[i-1].end).Seconds())
 		}
-		if b.hasResults || b.hasBatches || b.isTold || slices.ContainsFunc(b.readings, isDuration) {
+		if b.hasBatches || b.isTold || slices.ContainsFunc(b.readings, isOfEpoch) {
 			return true
 		}
 	}

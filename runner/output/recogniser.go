@@ -135,7 +135,7 @@ func metricsOf(l *line) int {
 // hasResult reports whether a line has a loss or an accuracy by name.
 func hasResult(l *line) bool {
 	return slices.ContainsFunc(l.fields, func(f field) bool {
-		return isReading(&f) && (f.name.kind.isShare() || f.name.kind == kindLoss)
+		return isResult(&f) && (f.name.kind.isShare() || f.name.kind == kindLoss)
 	})
 }
 

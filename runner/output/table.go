@@ -175,7 +175,7 @@ func (t *table) isHead(s *scanner) bool {
 	if s.words < least || s.known == 0 || hasNumbers(s) {
 		return false
 	}
-	text := s.text
+	text := bytes.TrimLeft(s.text, "# ")
 	if i := bytes.Index(text, []byte("%|")); i >= 0 { // a bar behind the names
 		text = bytes.TrimRight(text[:i], " 0123456789")
 	}

@@ -121,7 +121,7 @@ var definitions = []struct {
 		precision`},
 	{word{kind: kindLoss}, `
 		loss losses logloss mlogloss nll crossentropy entropy xent objective elbo ce bce cross_entropy
-		multi_logloss binary_logloss 损失 損失 손실 потери потеря perte verlust pérdida perda perdita
+		multi_logloss binary_logloss deviance 损失 損失 손실 потери потеря perte verlust pérdida perda perdita
 		strata kayıp verlies`},
 	{word{kind: kindDistance}, "rmse mse mae l1 l2 mape rmsle squared absolute square reconstruction relative"},
 	{word{kind: kindPerplexity}, "ppl perplexity"},
