@@ -1,6 +1,7 @@
 package output
 
 import (
+	"math"
 	"slices"
 	"time"
 )
@@ -116,7 +117,8 @@ func isReading(f *field) bool {
 	n := &f.name
 	const no = flagExcluded | flagConfig | flagPart
 	switch {
-	case n.flags&no != 0, n.flags&flagSetting != 0 && n.kind != kindLoss, f.total > 0, f.unit == unitPer:
+	case n.flags&no != 0, n.flags&flagSetting != 0 && n.kind != kindLoss, f.total > 0, f.unit == unitPer,
+		math.IsInf(f.value+f.mean, 0):
 		return false
 	}
 	if n.kind == kindNone {

@@ -70,7 +70,7 @@ func (c *choice) set(e *EpochReport) {
 }
 
 // partOfLoss ranks a loss with an unknown word in its name, such as loss_bbox, below all others.
-const partOfLoss = 32
+const partOfLoss = 64
 
 // chooseLoss returns the loss of the training, or that of a validation. A loss of the whole epoch is
 // better than that of its last batch. Of several losses that are only parts of one, none is chosen.
@@ -78,7 +78,8 @@ func chooseLoss(b *block) (best *reading, isOfParts bool) {
 	rank, rivals := 1<<30, 0
 	for i := range b.readings {
 		x := &b.readings[i]
-		if x.name.kind != kindLoss && x.name.kind != kindDistance {
+		isDistance := x.name.kind == kindDistance && x.scope < scopeTest // of the training; else a metric
+		if x.name.kind != kindLoss && !isDistance {
 			continue
 		}
 		n := lossRank(x)
@@ -98,7 +99,8 @@ func chooseLoss(b *block) (best *reading, isOfParts bool) {
 // lossRank orders losses: epochs before batches, the training before data without a name before held-out
 // data, parts of a loss last.
 func lossRank(x *reading) int {
-	n := boolInt(x.scope != scopeTrain) + boolInt(x.scope >= scopeTest) + 3*int(x.level)
+	n := 2*(boolInt(x.scope != scopeTrain)+boolInt(x.scope >= scopeTest)) + 6*int(x.level) +
+		boolInt(x.name.flags&flagScore != 0)
 	if x.name.unknown > 0 {
 		n += partOfLoss
 	}

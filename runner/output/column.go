@@ -101,7 +101,8 @@ func ParseSeconds(text string) (seconds float64, ok bool) {
 	if len(s.fields) != 1 || s.fields[0].unit != unitTime {
 		return 0, false
 	}
-	return s.fields[0].value, true
+	v := s.fields[0].value
+	return v, !math.IsInf(v, 0)
 }
 
 // FromPercent returns a percentage as a ratio, without the digits that the division adds.

@@ -127,8 +127,7 @@ func (s *scanner) digits(t []byte, isLast bool) {
 	s.name.hash = combine(s.name.hash, hashOf(t))
 	if c := s.name.counter; isLast && len(t) < 9 && s.name.scope == scopeNone && (c == countsEpochs ||
 		c == countsSource) {
-		v, _ := parseNumber(t)
-		s.emit(field{value: v, isWhole: true})
+		s.emit(field{value: parseNumber(t), isWhole: true})
 	}
 }
 

@@ -52,12 +52,7 @@ func (s *scanner) number(i int) int {
 	if after := exponentEnd(t, end); after > end {
 		f.isWhole, end = false, after
 	}
-	v, ok := parseNumber(t[i:end])
-	if !ok {
-		s.breakName()
-		return end
-	}
-	f.value = v
+	f.value = parseNumber(t[i:end])
 	return s.suffix(f, begin, end)
 }
 
@@ -222,8 +217,7 @@ func (s *scanner) separated(i, end int) (float64, int) {
 		next := skipDigits(t, after+1)
 		digits, after = digits+string(t[after:next]), next
 	}
-	v, _ := parseNumber([]byte(digits))
-	return v, after
+	return parseNumber([]byte(digits)), after
 }
 
 // totalAfter returns N of "/N" or " of N" at i, and where it ends.
@@ -241,8 +235,7 @@ func totalAfter(t []byte, i int) (float64, int) {
 	if end == at || end-at > 12 || end+1 < len(t) && (t[end] == '.' || t[end] == '/') && isDigit(t[end+1]) {
 		return 0, i
 	}
-	v, _ := parseNumber(t[at:end])
-	return v, end
+	return parseNumber(t[at:end]), end
 }
 
 // meanAfter returns the number in parentheses at i, such as the running mean of a meter.
@@ -260,11 +253,7 @@ func meanAfter(t []byte, i int) (float64, int) {
 	if end == begin || after >= len(t) || t[after] != ')' {
 		return 0, i
 	}
-	v, ok := parseNumber(t[begin:after])
-	if !ok {
-		return 0, i
-	}
-	return v, after + 1
+	return parseNumber(t[begin:after]), after + 1
 }
 
 // clock returns the seconds of mm:ss or h:mm:ss at i, whose first digits end at end.
@@ -272,7 +261,7 @@ func clock(t []byte, i, end int) (float64, int) {
 	if end == i || end-i > 4 || !isDigit(t[i]) {
 		return 0, end
 	}
-	v, _ := parseNumber(t[i:end])
+	v := parseNumber(t[i:end])
 	begin := end
 	for parts := 0; parts < 2 && hasPair(t, end, ':'); parts++ {
 		v = v*60 + float64(t[end+1]-'0')*10 + float64(t[end+2]-'0')
@@ -280,8 +269,7 @@ func clock(t []byte, i, end int) (float64, int) {
 	}
 	if end > begin && end+1 < len(t) && t[end] == '.' && isDigit(t[end+1]) {
 		after := skipDigits(t, end+1)
-		fraction, _ := parseNumber(t[end:after])
-		return v + fraction, after
+		return v + parseNumber(t[end:after]), after
 	}
 	return v, end
 }

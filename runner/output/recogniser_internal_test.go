@@ -220,6 +220,7 @@ func FuzzRecognised(f *testing.F) {
 	}
 	f.Add([]byte("epoch  loss  ━━━  acc\n1 2 3 4\n2 3 4 5\n"), 3) // was an endless loop
 	f.Add([]byte("epoch,loss\n0,1\n1,2\n2,\"\n"), 3)
+	f.Add([]byte("epoch 1 val loss 1e999\nepoch 2 val loss 1e999\n"), 2) // was infinite
 	f.Fuzz(func(t *testing.T, data []byte, epochs int) {
 		epochs = max(0, min(epochs, 1<<20))
 		r := newParserFor(t, epochs)
@@ -228,7 +229,7 @@ func FuzzRecognised(f *testing.F) {
 		check := func(events []EpochReport) {
 			for _, e := range events {
 				isValid := e.Epoch > last && (epochs == 0 || e.Epoch <= uint32(epochs)) &&
-					e.Seconds >= 0 && !math.IsNaN(e.Seconds)
+					e.Seconds >= 0 && !math.IsNaN(e.Seconds) && !math.IsInf(e.Metric.Value, 0)
 				isValid = isValid && (e.Accuracy == nil || *e.Accuracy >= 0 && *e.Accuracy <= 1)
 				isValid = isValid && (e.Loss == nil || !math.IsNaN(*e.Loss) && !math.IsInf(*e.Loss, 0))
 				if !isValid {

@@ -97,7 +97,6 @@ func (s *scanner) next(i int) int {
 		return s.number(i)
 	case c >= utf8.RuneSelf:
 		if size, isLetter := decodeLetter(s.text[i:]); !isLetter {
-			s.breakAtBullet(i, size)
 			return i + size
 		}
 		return s.word(i)
@@ -178,13 +177,6 @@ func (s *scanner) isList(i int) bool {
 		}
 	}
 	return false
-}
-
-// breakAtBullet ends the name at a sign that separates fields.
-func (s *scanner) breakAtBullet(i, size int) {
-	if string(s.text[i:i+size]) == "•" || string(s.text[i:i+size]) == "│" {
-		s.breakName()
-	}
 }
 
 // qualifier skips "@[ IoU=0.50 | area=all ]", which is part of a name.

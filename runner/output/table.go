@@ -85,9 +85,6 @@ func (t *table) isScopes(s *scanner) bool {
 		}
 		scopes = append(scopes, n.scope)
 	}
-	if len(scopes) < 2 {
-		return false
-	}
 	t.scopes = scopes
 	return true
 }

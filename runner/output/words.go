@@ -72,7 +72,7 @@ const (
 	flagLevel                     // the level of a logger, or another word that is no part of a name
 	flagSummary                   // the line is about the whole run
 	flagSetting                   // a number that is no result, such as the learning rate
-	flagScore                     // a score without a name, or an error, which is one only of named data
+	flagScore                     // a weak name: a score or an error of unknown data, or a loss beside the loss
 	flagBytes                     // a unit of size
 	flagLocation                  // the ending of a source file
 	flagIndirect                  // "key" or "value" of a pair in JSON
@@ -120,9 +120,9 @@ var definitions = []struct {
 		r2 bleu rouge rougel psnr ssim reward spearman pearson kappa mcc ndcg meteor cider recall
 		precision`},
 	{word{kind: kindLoss}, `
-		loss losses logloss mlogloss nll crossentropy entropy xent objective elbo ce bce cross_entropy
-		multi_logloss binary_logloss deviance 损失 損失 손실 потери потеря perte verlust pérdida perda perdita
+		loss losses logloss mlogloss multi_logloss binary_logloss deviance 损失 損失 손실 потери потеря perte verlust pérdida perda perdita
 		strata kayıp verlies`},
+	{word{kind: kindLoss, flags: flagScore}, "nll crossentropy xent objective elbo ce bce cross_entropy cross-entropy"},
 	{word{kind: kindDistance}, "rmse mse mae l1 l2 mape rmsle squared absolute square reconstruction relative"},
 	{word{kind: kindPerplexity}, "ppl perplexity"},
 	{word{kind: kindAccuracy}, `
@@ -258,10 +258,10 @@ func decodeLetter(t []byte) (int, bool) {
 }
 
 // parseNumber returns the value of a decimal number, also of 0.5f0 as Julia prints it.
-func parseNumber(t []byte) (float64, bool) {
+func parseNumber(t []byte) float64 {
 	if bytes.IndexByte(t, 'f') >= 0 {
 		t = bytes.ReplaceAll(t, []byte("f"), []byte("e"))
 	}
-	v, err := strconv.ParseFloat(string(t), 64)
-	return v, err == nil
+	v, _ := strconv.ParseFloat(string(t), 64) // infinite if it is too large
+	return v
 }
