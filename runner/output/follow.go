@@ -60,7 +60,8 @@ func (r *recogniser) advance(l *line, s sighting, metrics int) bool {
 	r.numberLine = l.template
 	r.current.isBare = s.field.name.isEmpty() && hasResult(l)
 	r.current.hasTotal = r.current.hasTotal || r.isAsked(s.field)
-	r.current.isTold = r.current.isTold || r.isAsked(s.field) && len(l.fields) == 1
+	isAlone := len(l.fields) == 1 || s.field.isBar
+	r.current.isTold = r.current.isTold || r.isAsked(s.field) && isAlone
 	return true
 }
 

@@ -110,6 +110,10 @@ func (r *recogniser) read(text []byte) {
 		r.suggests.note(l, metrics)
 	}
 	s, hasNumber := r.find(l)
+	if !hasNumber && slices.ContainsFunc(l.fields, r.isOfStage) {
+		r.next = newBlock()
+		return
+	}
 	if hasNumber && l.flags&flagForeign != 0 && !r.isAsked(s.field) {
 		return // resumed at epoch 3
 	}
@@ -121,6 +125,12 @@ func (r *recogniser) read(text []byte) {
 		r.noteSection(l)
 	}
 	r.take(l, s, hasNumber, metrics)
+}
+
+// isOfStage reports whether a field is the epoch of a part of the training, such as a warm-up, whose total is not
+// the requested one.
+func (r *recogniser) isOfStage(f field) bool {
+	return f.name.counter == countsEpochs && f.total > 0 && classOf(&f, r.requested) == countsInner
 }
 
 // metricsOf counts the metrics of a line.

@@ -1,35 +1,29 @@
 package output
 
-import (
-	"regexp"
-	"strconv"
-)
+import "regexp"
 
-// suggestion is a line with a number that may count epochs, and the last lines, on which its pattern
-// is tried.
+// suggestion is a line with a number that may count epochs, and what later lines with the same name had.
 type suggestion struct {
 	text, pattern string
-	rank          int
-	recent        [64][]byte
-	next          int
+	name          uint64
+	rank, rises   int
+	last, most    float64
 }
 
-// note keeps the line with the strongest hint of an epoch.
+// note keeps the line with the strongest hint of an epoch, and follows its number.
 func (s *suggestion) note(l *line, metrics int) {
-	if len(l.text) > maxExcerptBytes || len(l.fields) == 0 {
-		return
-	}
-	s.recent[s.next] = append(s.recent[s.next][:0], l.text...)
-	s.next = (s.next + 1) % len(s.recent)
 	for i := range l.fields {
 		f := &l.fields[i]
 		rank := int(f.name.counter)*2 + boolInt(f.total > 0) + boolInt(metrics > 0)
 		isNamed := f.name.end > f.name.start && f.name.end <= len(l.text)
-		if f.name.counter < countsInner || !f.isWhole || rank <= s.rank || !isNamed {
-			continue
+		switch {
+		case f.name.counter < countsInner || !f.isWhole || !isNamed || len(l.text) > maxExcerptBytes:
+		case rank > s.rank:
+			*s = suggestion{string(l.text), patternOf(l, i), f.name.hash, rank, 0, f.value, f.value}
+		case f.name.hash == s.name:
+			s.rises += boolInt(f.value > s.last)
+			s.last, s.most = f.value, max(f.value, s.most)
 		}
-		s.rank, s.text = rank, string(l.text)
-		s.pattern = patternOf(l, i)
 	}
 }
 
@@ -57,29 +51,10 @@ func patternOf(l *line, epoch int) string {
 	return text
 }
 
-// tried returns the line and its pattern if the pattern reads rising numbers of epochs in the last
-// lines.
+// tried returns the line and its pattern if the numbers that the pattern reads rose, and are not above the
+// requested epochs.
 func (s *suggestion) tried(requested int) (text, pattern string) {
-	expression, err := regexp.Compile(s.pattern)
-	if err != nil || s.pattern == "" {
-		return "", ""
-	}
-	rises, last := 0, -1
-	for i := range s.recent {
-		match := expression.FindSubmatch(s.recent[(s.next+i)%len(s.recent)])
-		if match == nil {
-			continue
-		}
-		n, err := strconv.Atoi(string(match[expression.SubexpIndex("epoch")]))
-		if err != nil || requested > 0 && n > requested {
-			return "", ""
-		}
-		if n > last {
-			rises++
-		}
-		last = n
-	}
-	if rises < 2 {
+	if s.rises == 0 || requested > 0 && s.most > float64(requested) {
 		return "", ""
 	}
 	return s.text, s.pattern

@@ -46,27 +46,6 @@ func TestParser_ReadsCapturedOutput(t *testing.T) {
 	}
 }
 
-// Where lines have a number that counts, the pattern that is suggested reads every epoch.
-func TestParser_SuggestsPatternsForCapturedOutput(t *testing.T) {
-	for file, epochs := range map[string]int{
-		"jax-flax-loop":         4,
-		"pytorch-one-line":      4,
-		"sklearn-mlpclassifier": 6,
-		"sklearn-partial-fit":   4,
-	} {
-		text, err := os.ReadFile("../../../shared/data/framework-output/" + file + ".txt")
-		if err != nil {
-			t.Skip("there is no ../shared/data/framework-output")
-		}
-		p := newParserFor(t, 0)
-		p.Write(0, text, noon)
-		line, pattern := p.Suggest()
-		if got := parse(t, pattern, string(text)); len(got) != epochs {
-			t.Errorf("%s: %q of %q finds %d epochs, want %d", file, pattern, line, len(got), epochs)
-		}
-	}
-}
-
 // parseBytes parses an output that arrives byte by byte.
 func parseBytes(t *testing.T, text string) []string {
 	t.Helper()
