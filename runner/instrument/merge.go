@@ -312,18 +312,13 @@ func (m *Merge) givesWay(isEnd bool) bool {
 }
 
 // textOf returns the epoch of the output that belongs to a unit: the one with its number, or else the
-// last one within its time, unless the previous unit has its number. It removes the epochs up to there.
-// isOver reports that a later one exists.
+// last one within its time. It removes the epochs up to there. isOver reports that a later one exists.
 func (m *Merge) textOf(u *unit) (text *output.EpochReport, isOver bool) {
 	length := seconds(u.report.Seconds)
 	grace := min(length/10, maxGrace)
 	n, within := 0, 0
 	for i := range m.texts {
 		t := &m.texts[i]
-		if m.isOffset && t.Epoch+1 == u.report.Epoch+m.offset && t.At.Before(u.beganAt.Add(length/2)) {
-			n = i + 1 // of the previous unit, and read late
-			continue
-		}
 		if t.At.After(u.beganAt.Add(grace)) && t.At.Before(u.report.At.Add(-grace)) {
 			within++
 		}
@@ -379,6 +374,8 @@ func (m *Merge) complete(u *unit, text *output.EpochReport) output.EpochReport {
 		return r
 	case text.Epoch == r.Epoch:
 		m.differing = 0
+	case text.Epoch+1 == r.Epoch || r.Epoch+1 == text.Epoch: // a line at the edge of two units
+		return r
 	case r.Epochs == 1 && r.Seconds >= minCompared:
 		if m.differing++; m.differing == maxDiffering {
 			m.note("the training measures epoch %d where its output has epoch %d: the measured epochs "+

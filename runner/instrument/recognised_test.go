@@ -53,6 +53,7 @@ var realTrainings = []struct {
 }{
 	{"torch_loop", 4, "PyTorch, `DataLoader`", []string{"torch"}},
 	{"torch_slices", 4, "PyTorch, slices of tensors", []string{"torch"}},
+	{"torch_by_hand", 4, "PyTorch, updates by hand", []string{"torch"}},
 	{"accelerate_loop", 4, "accelerate", []string{"accelerate", "torch"}},
 	{"lightning_fit", 4, "Lightning", []string{"lightning", "torch"}},
 	{"huggingface_trainer", 4, "Hugging Face `Trainer`", []string{"transformers", "torch"}},

@@ -89,6 +89,20 @@ class LoopTest(unittest.TestCase):
                 self.step()
         self.assertEqual(set(self.values()), {None})
 
+    def test_steps_that_form_no_epochs(self):
+        max_steps, seen = 2, []
+        for step in range(max_steps):
+            self.step()
+            seen.append(self.position.counts_steps)
+        for step, _ in enumerate("ab"):  # over a loader
+            self.step()
+            seen.append(self.position.counts_steps)
+        for epoch in range(1):
+            for step in range(max_steps):
+                self.step()
+                seen.append(self.position.counts_steps)
+        self.assertEqual(seen, [True, True, False, False, False, False])
+
     def test_while(self):
         epoch, is_done = 0, False
         while not is_done and epoch < 10:

@@ -216,6 +216,20 @@ class PassesTest(unittest.TestCase):
         s.evaluate(v)
         self.assertEqual(s.finish(), [])
 
+    def test_trial_of_a_batch_before_the_loop(self):
+        s = Script()
+        a = s.loader(10)
+        trial = s.iterate(a)
+        next(trial)
+        trial.close()
+        s.step()
+        began = s.now + 1
+        for _ in range(2):
+            s.train(a)
+        units = s.finish()
+        self.check(units, [10, 10])
+        self.assertEqual(units[0].began, began)
+
     def test_interrupted(self):
         s = Script()
         a = s.loader(10)

@@ -44,9 +44,10 @@ class Loop:
         self.first, self.last = node.body[0].lineno, node.body[-1].end_lineno
         self.name = ""  # of its variable
         self.is_epochs = self.is_steps = False
+        self.is_counted = isinstance(node, ast.While)  # not over batches
         self.counts_from = None  # 0 or 1; None: unknown
         self.batch_size = None  # the node of the expression
-        if isinstance(node, ast.While):
+        if self.is_counted:
             self._read_test(node.test)
         else:
             self._read_for(node)
@@ -66,7 +67,8 @@ class Loop:
         self.is_epochs = EPOCH.match(self.name) is not None
         for call in ast.walk(node.iter):
             function = getattr(call, "func", None)
-            if getattr(function, "id", getattr(function, "attr", "")) in ("range", "trange"):
+            if getattr(function, "id", getattr(function, "attr", "")) in ("range", "trange", "count"):
+                self.is_counted = True
                 self._read_range(call.args)
 
     def _read_range(self, arguments):
@@ -169,6 +171,7 @@ class Position:
         self.loop = self._code = None
         self._names = {}  # of the variables of the loops around an instruction of the code, inner ones first
         self.searches = 0
+        self.counts_steps = False  # the script has a loop over steps, which forms no epochs
 
     def read(self):
         """The values of the loop over epochs and of the loops around it; None without such a loop.
@@ -183,7 +186,8 @@ class Position:
 
     def _search(self):
         """Finds the outermost loop over epochs. One within a loop over steps counts passes over the data
-        of a step, as in reinforcement learning."""
+        of a step, as in reinforcement learning. A step whose innermost loop is over steps takes its batch
+        from an iterator that begins again and again."""
         if self.searches >= self.MAX_SEARCHES:
             return False
         self.searches += 1
@@ -191,6 +195,7 @@ class Position:
         frames = list(_frames(sys._getframe(3)))
         if any(LEARNING_RATE.search(frame.f_code.co_name) for frame in frames):
             return False
+        counts_steps, is_innermost = False, True
         for frame in frames:
             if frame.f_globals.get("__name__", "").startswith(OTHERS):
                 continue
@@ -199,10 +204,14 @@ class Position:
                 if values and type(values[0]) is int:
                     self._code, self.loop = frame.f_code, loop
                 elif loop.is_steps:
+                    counts_steps |= self._code is not None or is_innermost and loop.is_counted
                     self._code = self.loop = None
-        if self._code is not None:
+                is_innermost = False
+        is_found = self._code is not None
+        self.counts_steps = counts_steps and not is_found
+        if is_found:
             self._names, self.searches = {}, 0
-        return self._code is not None
+        return is_found
 
     def _values(self, frame):
         at = frame.f_lasti

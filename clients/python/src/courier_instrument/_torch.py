@@ -61,11 +61,12 @@ class Torch(Tracker):
         super().step(optimizer, now, None if self._session.fits else self._loop.read())
         if self.unit is not unit and not (self.unit and self.unit.passes):
             self._batch_size = self._batch_size or _loop.batch_size()
-        if self.unit is None and not self._has_begun and not self._session.fits:
+        has_epochs = self.unit is not None and not self._loop.counts_steps
+        if not has_epochs and not self._has_begun and not self._session.fits:
             # A loop over steps. Its epochs, if it has any, are those of the output.
             self._session.send("loop", ago=now - (began or now), batch_size=_loop.batch_size())
         self._has_begun = True
-        if now >= self._next_progress and self.unit is not None and self.unit.main is not None:
+        if now >= self._next_progress and has_epochs and self.unit.main is not None:
             self._next_progress = now + PROGRESS_SECONDS
             self._session.send("progress", may_be_lost=True, batches=self.unit.batches,
                                of=self.unit.main.loader.length)
@@ -73,7 +74,9 @@ class Torch(Tracker):
     def backward(self):
         """Gradients were computed. Until an optimizer makes a step, this counts as one within the script's
         loop over epochs: some scripts update by hand, and some steps are in graphs of torch.compile."""
-        if not self._has_steps and not self._session.fits and self._loop.read() is not None:
+        if self._has_steps or self._session.fits or _is_traced():
+            return
+        if self._loop.read() is not None:
             self._step(None, clock())
 
     def saved(self, began):
@@ -82,7 +85,7 @@ class Torch(Tracker):
             self.unit.saved = clock()
 
     def _announce(self, unit):
-        if unit.number == 1 + self._skipped and not self._session.fits:
+        if unit.number == 1 + self._skipped and not (self._session.fits or self._loop.counts_steps):
             self._base = self._session.base_for(1) + self._done_before(unit.position)
             self._session.announce(unit.began)
 
@@ -98,7 +101,7 @@ class Torch(Tracker):
 
     @quietly
     def _report(self, unit):
-        if self._session.fits or unit.is_partial:
+        if self._session.fits or self._loop.counts_steps or unit.is_partial:
             return
         if unit.position is None and unit.number == 1 + self._skipped and self.is_in_loop():
             self._skipped += 1  # a warm-up before the script's loop over epochs
@@ -219,12 +222,8 @@ def optimizers(module):
         except Exception as error:
             failed("step", error)
 
-    def computed(call):
-        if not _is_traced():
-            loop.backward()
-
     gradients(module.Optimizer)
-    observe(sys.modules["torch"].Tensor, "backward", after=computed)
+    observe(sys.modules["torch"].Tensor, "backward", after=lambda call: loop.backward())
     module.register_optimizer_step_post_hook(stepped)
 
 
@@ -258,9 +257,9 @@ def traces(module):
 
     def traced(call):
         nonlocal size
-        position.searches = 0  # each function is traced once
+        began, position.searches = clock(), 0  # each function is traced once
         if (position.loop is None or size is None) and not session().fits and position.read() is not None:
             size = _loop.batch_size()
-            session().send("loop", ago=0.0, batch_size=size)
+            session().send("loop", ago=clock() - began, batch_size=size)
 
     observe(module, "_infer_params", before=traced)
