@@ -118,6 +118,9 @@ func (v *fieldValues) setting(d *runDraft, s *schemas.Setting) {
 	}
 	v.need(FieldCPUs, "cpus")
 	s.CPUs = uint32(v.count(FieldCPUs, schemas.MaxCPUs))
+	if n := uint32(v.count(FieldWorkers, schemas.MaxWorkers)); n > 1 {
+		s.Workers = n
+	}
 	s.TrainingSamples = v.count(FieldTrainingSamples, math.MaxInt64)
 }
 

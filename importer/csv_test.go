@@ -618,3 +618,17 @@ func TestReader_TheStudy(t *testing.T) {
 		}
 	}
 }
+
+// A number of workers is mostly that of a data loader, so only a named column counts.
+func TestRead_TakesWorkersFromANamedColumnOnly(t *testing.T) {
+	const text = "run,model,batch,cpus,workers,epochs,seconds\na,m,8,2,4,3,30\nb,m,8,2,1,3,60\n"
+	for _, c := range []struct {
+		columns map[string]string
+		want    [2]uint32
+	}{{nil, [2]uint32{}}, {map[string]string{importer.FieldWorkers: "workers"}, [2]uint32{4, 0}}} {
+		r := read(t, importer.Options{Columns: c.columns, Since: time.Unix(1_790_000_000, 0)}, "runs.csv", text)
+		if len(r.Runs) != 2 || [2]uint32{r.Runs[0].Setting.Workers, r.Runs[1].Setting.Workers} != c.want {
+			t.Errorf("columns %v: got %+v, refused %v; want the workers %v", c.columns, r.Runs, r.Refused, c.want)
+		}
+	}
+}

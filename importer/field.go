@@ -20,6 +20,7 @@ const (
 	FieldDataset         = "dataset"
 	FieldBatchSize       = "batch_size"
 	FieldCPUs            = "cpus"
+	FieldWorkers         = "workers" // with cpus each
 	FieldEpochs          = "epochs"
 	FieldEpochsDone      = "epochs_done" // of a run that ended early
 	FieldSeconds         = "duration_seconds"

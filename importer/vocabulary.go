@@ -26,6 +26,7 @@ var fieldNames = []struct {
 	{FieldCPUs, "cpus cpu cores num_cpus ncpus total_cores alloc_cpus cpus_per_trial n_cpus n_cores" +
 		" num_cores cpu_num req_cpus required_cpus resource_list_ncpus resources_used_ncpus request_cpus" +
 		" nprocs slots"},
+	{FieldWorkers, ""}, // workers are mostly those of a data loader, so the field is only used if it is named
 	{FieldEpochs, "epochs num_epochs n_epochs nepochs max_epochs max_epoch maxepoch total_epochs" +
 		" num_train_epochs epoch_num epochs_total epochen époques épocas"},
 	{FieldEpochsDone, "epochs_done epochs_completed completed_epochs epochs_trained epochs_run" +
