@@ -54,7 +54,7 @@ const (
 	reasonBlindRun = "its accuracy after so many epochs is not known: run it to learn from it"
 
 	reasonNoRun          = "no run of the model: nothing is known"
-	reasonNoWorkers      = "no run of the model with %d workers: nothing is known"
+	reasonNoWorkers      = "no run of the model with %s: nothing is known"
 	reasonNoNode         = "no run of the model on this node type: nothing is known"
 	reasonAccuracyUnseen = "its time is known, but no accuracy of the model has been measured"
 )
@@ -65,8 +65,8 @@ func (p *problem) extrapolationReason(alt *schemas.Alternative) string {
 	m := p.missing(alt)
 	switch m.Lacks {
 	case evidence.LacksModel:
-		if p.workers > 1 {
-			return fmt.Sprintf(reasonNoWorkers, p.workers)
+		if p.Request.HasShapes() {
+			return fmt.Sprintf(reasonNoWorkers, schemas.FormatCount(uint64(max(1, p.workers)), "worker"))
 		}
 		return reasonNoRun
 	case evidence.LacksNodeType:
