@@ -140,7 +140,9 @@ func (s *jsonSource) areRows(element json.RawMessage, object map[string]json.Raw
 		return false
 	}
 	of := func(fields map[string]json.RawMessage) map[string]string {
-		return columnsOf(names{have: slices.Sorted(maps.Keys(fields))}, s.o.Columns)
+		cells := map[string]string{}
+		flatten(cells, "", fields)
+		return columnsOf(names{have: slices.Sorted(maps.Keys(cells))}, s.o.Columns)
 	}
 	has := func(found map[string]string, fields ...string) bool {
 		return slices.ContainsFunc(fields, func(field string) bool { return found[field] != "" })

@@ -67,6 +67,11 @@ func TestReader_JSONLines(t *testing.T) {
 			"m b8 c2 e2 on runs from 2020-10-21T00:00:00 80s finished accuracy 0.75\n",
 		},
 		{
+			"a list of runs with objects",
+			"{\"experiment\": \"e\",\n" + `"runs":[{"name":"a","config":{"model":"m","batch_size":8,"epochs":3,"cpus":2},"time":9.5}]}`,
+			"m b8 c2 e3 on runs from 2020-10-21T00:00:00 9.5s finished\n",
+		},
+		{
 			"lists of one run", begin + `"epochs":3,"duration_seconds":9.5,"nodes":["a","b"],"tags":["x","y"]}`,
 			"m b64 c2 e3 on a+b from 2024-05-01T10:00:00 9.5s finished\n",
 		},

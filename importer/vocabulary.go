@@ -65,7 +65,7 @@ var fieldNames = []struct {
 	{FieldCommand, "command submit_line command_line cmdline args arguments"},
 	{FieldTimeLimit, "time_limit time_limit_raw time_limit_number resource_list_walltime"},
 	{FieldDevices, "devices num_devices n_devices gpus num_gpus n_gpus gpu_num gpu_count world_size" +
-		" nproc_per_node gpus_per_node gres alloc_tres alloc_gres req_gres tres_per_node num_processes"},
+		" nproc_per_node gpus_per_node gres alloc_tres req_tres alloc_gres req_gres tres_per_node num_processes"},
 	{FieldAccumulation, "accumulation_steps gradient_accumulation_steps grad_accum_steps accum_iter" +
 		" gradient_accumulation grad_accum accumulate_grad_batches"},
 	{FieldJobName, "job_name name"},
