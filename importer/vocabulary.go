@@ -22,7 +22,7 @@ var fieldNames = []struct {
 	{FieldBatchSize, "batch_size batchsize batch bs global_batch_size total_batch_size effective_batch_size" +
 		" total_train_batch_size train_batch_size" +
 		" per_device_train_batch_size minibatch_size mini_batch_size samples_per_gpu batch_size_per_gpu" +
-		" batch_size_per_device bsz batchgröße 批大小"},
+		" batch_size_per_device bsz minibatch batchgröße 批大小"},
 	{FieldCPUs, "cpus cpu cores num_cpus ncpus total_cores alloc_cpus cpus_per_trial n_cpus n_cores" +
 		" num_cores cpu_num req_cpus required_cpus resource_list_ncpus resources_used_ncpus request_cpus" +
 		" nprocs slots"},
@@ -35,7 +35,7 @@ var fieldNames = []struct {
 		" elapsed elapsed_seconds elapsed_time seconds runtime run_time train_runtime walltime wall_time" +
 		" wall_clock wall_clock_time time_taken" +
 		" time_total total_duration training_duration cumulative_time" +
-		" secs train_seconds train_minutes train_hours total_minutes total_hours" +
+		" sec secs train_seconds train_minutes train_hours total_minutes total_hours" +
 		" training_time_in_seconds train_wall elapsed_raw time_elapsed running_time remote_wall_clock_time" +
 		" dauer laufzeit durée duración 耗时 用时"},
 	{FieldStartup, "startup_seconds startup"},
