@@ -60,7 +60,9 @@ const (
 // far is one over the epoch at the last batch.
 func levelOf(f *field, p progress) level {
 	switch {
-	case p == partial:
+	case f.name.counter == countsEpochs: // train_loss_epoch
+		return ofEpoch
+	case p == partial, f.name.counter == countsInner:
 		return ofBatch
 	case p == complete && !f.hasMean && f.name.flags&flagMean == 0:
 		return ofLastBatch

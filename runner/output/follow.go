@@ -60,7 +60,7 @@ func (r *recogniser) advance(l *line, s sighting, metrics int) bool {
 	r.numberLine = l.template
 	r.current.isBare = s.field.name.isEmpty() && hasResult(l)
 	r.current.hasTotal = r.current.hasTotal || r.isAsked(s.field)
-	isAlone := len(l.fields) == 1 || s.field.isBar
+	isAlone := s.field.name.unknown == 0 && (len(l.fields) == 1 || s.field.isBar)
 	r.current.isTold = r.current.isTold || r.isAsked(s.field) && isAlone
 	return true
 }
@@ -174,9 +174,9 @@ func (r *recogniser) open(l *line, s sighting) {
 func isEnd(l *line, b *block) bool { return l.flags&flagEnd != 0 && b.hasResults }
 
 // comesAfter reports whether the first number comes after the lines of its epoch: results of the training
-// stand before it, or batches and its line says that the epoch ended.
+// stand before it, or batches and its line has results or says that the epoch ended.
 func (r *recogniser) comesAfter(l *line, number *field) bool {
-	hasLines := r.next.hasTraining || r.next.hasBatches && l.flags&flagEnd != 0
+	hasLines := r.next.hasTraining || r.next.hasBatches && (l.flags&flagEnd != 0 || hasResult(l))
 	return hasLines && r.progressOf(l, number) == noProgress
 }
 

@@ -120,6 +120,8 @@ func TestParser_LeavesOtherCounters(t *testing.T) {
 		"counts of files":       repeat(1, 3, "Processing split train: {e}/3 files, error rate {v}\n"),
 		"a setting":             "epoch: 3\nLoading weights\naccuracy 0.91 on 100 images\ndone\n",
 		"parts of the training": repeat(1, 5, "warmup epoch {e}/5 loss={v}\n"),
+		"found checkpoints":     repeat(1, 3, "found checkpoint of epoch {e} (val acc {a})\n") + "test acc 0.8\n",
+		"replicas":              repeat(1, 3, "deployment epoch-trainer: {e} of 3 updated\n"),
 		"names of files":        repeat(1, 3, "  epoch={e}-val_loss={v}.ckpt   12.3 MB\n"),
 		"blocks of a chain":     repeat(1, 3, "Imported new head number={e}0 epoch={e} txs=12 elapsed=12.{e}ms\n"),
 		"errors of a benchmark": repeat(1, 6, "Iteration {e}/3: latency {s} ms, error {v}\n"),

@@ -143,6 +143,10 @@ func TestParser_TimesEpochs(t *testing.T) {
 			'a': "Ep. 1 : loss 3.1 : Time 0.9s\n", 'b': "Ep. 2 : loss 2.1 : Time 0.9s\n",
 			'c': "Ep. 3 : loss 1.1 : Time 0.9s\n",
 		}, []float64{2, 5, 8}, 0},
+		{"bars before the number", "xa.xb.xc", map[rune]string{
+			'x': "100%|██████████| 9/9 [00:01<00:00]\n", 'a': "Epoch: 1, loss: 0.3\n",
+			'b': "Epoch: 2, loss: 0.2\n", 'c': "Epoch: 3, loss: 0.1\n",
+		}, []float64{2, 5, 8}, 0},
 		{"a line of the next epoch", "a.tb.tc", map[rune]string{
 			'a': "Epoch 1 loss 0.3\n", 'b': "Epoch 2 loss 0.2\n", 'c': "Epoch 3 loss 0.1\n",
 			't': "sampling time: 0.5s\n",

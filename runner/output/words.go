@@ -173,7 +173,7 @@ var definitions = []struct {
 	{word{flags: flagNeutral}, "summary results result stop"},
 	{word{flags: flagForeign}, `
 		downloading download downloaded would dry plan planned resuming resume resumed restored
-		restoring loaded loading_from extracting fetched unpacking installing scheduled skipping skip
+		restoring loaded found loading_from extracting fetched unpacking installing scheduled skipping skip
 		skipped collecting passed failed pytest retrying waiting verifying uploading copying will`},
 	{word{flags: flagFile}, `
 		checkpoint checkpoints saved saving save improved improve wrote writing early-stopping
@@ -181,7 +181,7 @@ var definitions = []struct {
 	{word{flags: flagMean | flagNeutral}, "avg mean average averaged running"},
 	{word{flags: flagNeutral}, `
 		set value cost rate of is was micro macro weighted multiclass binary categorical sparse final
-		metric metrics epoch_loss s lm model classification overall_acc the on cls_acc global dataset
+		metric metrics epoch_loss s lm model overall_acc the on cls_acc global dataset
 		current softmax multi evaluator m mini in and with per-token finished_in`},
 	{word{flags: flagNeutral | flagScore}, "score"},
 	{word{flags: flagLevel}, "info debug warn warning error: notice trace fatal critical root main"},
