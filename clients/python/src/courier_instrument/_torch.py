@@ -1,6 +1,7 @@
 """PyTorch: passes over data loaders, steps of optimizers, and checkpoints. Steps that other frameworks
 make in the script's own loop count, too."""
 
+import functools
 import itertools
 import os
 import sys
@@ -29,7 +30,7 @@ class Torch(Tracker):
 
     def __init__(self, owner):
         self._session = owner
-        self._has_begun = self._has_steps = False
+        self._has_begun = self.has_steps = False
         self._next_progress = 0.0
         self.open = []
         self.restart()
@@ -51,9 +52,9 @@ class Torch(Tracker):
         return p
 
     def step(self, optimizer, now, batch_size=None):
-        if not self._has_steps and self.unit is not None:
+        if not self.has_steps and self.unit is not None:
             self.unit.optimizers.clear()  # of the steps that backward has counted
-        self._has_steps, self._batch_size = True, batch_size or self._batch_size
+        self.has_steps, self._batch_size = True, batch_size or self._batch_size
         self._step(id(optimizer), now)
 
     def _step(self, optimizer, now):
@@ -74,7 +75,7 @@ class Torch(Tracker):
     def backward(self):
         """Gradients were computed. Until an optimizer makes a step, this counts as one within the script's
         loop over epochs: some scripts update by hand, and some steps are in graphs of torch.compile."""
-        if self._has_steps or self._session.fits or _is_traced():
+        if self.has_steps or self._session.fits or _is_traced():
             return
         if self._loop.read() is not None:
             self._step(None, clock())
@@ -223,7 +224,17 @@ def optimizers(module):
             failed("step", error)
 
     gradients(module.Optimizer)
-    observe(sys.modules["torch"].Tensor, "backward", after=lambda call: loop.backward())
+    tensor = sys.modules["torch"].Tensor
+    original, computed = tensor.backward, quietly(loop.backward)
+
+    @functools.wraps(original)
+    def backward(*args, **kwargs):  # not observe(): this runs at every step
+        result = original(*args, **kwargs)
+        if not loop.has_steps:
+            computed()
+        return result
+
+    tensor.backward = backward
     module.register_optimizer_step_post_hook(stepped)
 
 
