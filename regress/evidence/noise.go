@@ -15,48 +15,47 @@ const (
 	correlatedWeight    = 10.0 // of that prior, in epochs
 	epochCorrelation    = 0.9  // of the correlated part, per epoch
 
-	priorSlopeDeviation   = 0.01 // of a run against its curve, in the log of the epochs
-	unknownSlopeDeviation = 0.05 // if no configuration has two long runs
+	slopeDeviation        = 0.01 // of a run against its curve, in the log of the epochs
+	unknownSlopeDeviation = 0.05 // of a run without earlier runs
 	maxNoiseRuns          = 20   // of a configuration
 	maxNoiseEpochs        = 2000 // of a run
 )
 
-// noiseSums collect the variances within the runs of a subject.
-type noiseSums struct {
-	epochs, slopes   []spread
-	product, squares float64 // of neighbouring residuals, and of residuals
-}
-
 // fitNoise estimates the variances within the runs of a subject about its curves.
 func (t *TimeModel) fitNoise(all []*measuredTimes) {
-	sums := noiseSums{product: priorCorrelated * epochCorrelation * correlatedWeight,
-		squares: correlatedWeight}
+	const weight, priorWeight, maxRuns, most = 3, 2, 200, 8
+	var runs []spread
+	squares := correlatedWeight
+	product := priorCorrelated * epochCorrelation * squares // of neighbouring residuals
 	for i, m := range all {
 		c := newCompiledCurve(&t.Configurations[i], t.PaceVariance)
 		for _, r := range m.curves[:min(len(m.curves), maxNoiseRuns)] {
-			if s, ok := sums.add(c, &r); ok {
-				c.EpochSquares += s.squares
-				c.EpochFreedom += s.freedom
+			residuals, s := c.noise(&r)
+			if s.squares == 0 {
+				continue
+			}
+			runs = append(runs, s)
+			c.EpochSquares += s.squares
+			c.EpochFreedom += s.freedom
+			if n := float64(len(residuals)); n > 0 { // as at most 50 epochs of variance 1
+				weight := min(1, 50/(n+1)) * n / (s.squares + 1e-12)
+				product += weight * floats.Dot(residuals[1:], residuals[:len(residuals)-1])
+				squares += weight * s.squares
 			}
 		}
 	}
-	const weight, maxRuns = 3, 200
-	t.EpochVariance = pool(sums.epochs[:min(len(sums.epochs), maxRuns)], weight,
-		priorEpochDeviation*priorEpochDeviation, 2, 8)
-	t.CorrelatedShare = max(.05, min(.95, sums.product/sums.squares/epochCorrelation))
-	t.SlopeVariance = unknownSlopeDeviation * unknownSlopeDeviation
-	if len(sums.slopes) > 0 {
-		t.SlopeVariance = pool(sums.slopes[:min(len(sums.slopes), maxRuns)], weight,
-			priorSlopeDeviation*priorSlopeDeviation, 3, 1)
-	}
+	t.EpochVariance = pool(runs[:min(len(runs), maxRuns)], weight,
+		priorEpochDeviation*priorEpochDeviation, priorWeight, most)
+	t.CorrelatedShare = max(.05, min(.95, product/squares/epochCorrelation))
 }
 
-// add adds the residuals of a run against the curve of its configuration, from its second epoch on.
-func (n *noiseSums) add(c *compiledCurve, r *runCurve) (s spread, ok bool) {
+// noise returns the squares of the epochs of a run about the curve of its configuration, from its second
+// epoch on; none of a short run. The residuals are nil if the run is the only one of its curve.
+func (c *compiledCurve) noise(r *runCurve) (residuals []float64, s spread) {
 	const fewest = 4
 	epochs := min(r.epochs(), maxNoiseEpochs)
 	if epochs < fewest {
-		return s, false
+		return nil, s
 	}
 	logs, y := make([]float64, 0, epochs), make([]float64, 0, epochs)
 	for i := 2; i <= epochs; i++ {
@@ -64,53 +63,15 @@ func (n *noiseSums) add(c *compiledCurve, r *runCurve) (s spread, ok bool) {
 		logs = append(logs, log)
 		y = append(y, log-math.Log(c.total(i)-c.total(i-1)))
 	}
-	residuals := clippedResiduals(y)
-	s = spread{sumOfSquares(residuals), float64(epochs) - 2}
-	if c.Runs == 1 { // the curve is this run: only differences of neighbours tell its noise
-		for i := range logs[1:] {
-			logs[i] = logs[i+1] - logs[i]
-		}
-		d := max(.5, (float64(epochs)-3)/1.5)
-		s = spread{sumOfSquares(clippedAbout(logs[:len(logs)-1], 0)) / 2 * d / (float64(epochs) - 2), d}
-	} else { // the run is a part of its own curve
-		s.freedom *= 1 - 1/float64(c.Runs)
+	if c.Runs > 1 { // the run is a part of its own curve
+		residuals = clippedResiduals(y)
+		return residuals, spread{sumOfSquares(residuals), (float64(epochs) - 2) * (1 - 1/float64(c.Runs))}
 	}
-	if s.squares == 0 {
-		return s, false
+	for i := range logs[1:] { // the curve is this run: only differences of neighbours tell its noise
+		logs[i] = logs[i+1] - logs[i]
 	}
-	n.epochs = append(n.epochs, s)
-	if c.Runs > 1 {
-		n.correlate(residuals)
-		n.slope(residuals, s, c.Runs)
-	}
-	return s, true
-}
-
-// correlate adds the correlation of neighbouring residuals, as of at most 50 epochs of variance 1.
-func (n *noiseSums) correlate(residuals []float64) {
-	squares := sumOfSquares(residuals)
-	count := float64(len(residuals))
-	weight := min(1, 50/(count+1)) / (squares/count + 1e-12)
-	n.product += weight * floats.Dot(residuals[1:], residuals[:len(residuals)-1])
-	n.squares += weight * squares
-}
-
-// slope adds the squared slope of a run without the part that its noise explains.
-func (n *noiseSums) slope(residuals []float64, s spread, runs int) {
-	const fewest = 6
-	if len(residuals) < fewest {
-		return
-	}
-	x := make([]float64, len(residuals))
-	for i := range x {
-		x[i] = math.Log(float64(i + 2))
-	}
-	x = centered(x)
-	square := sumOfSquares(x)
-	slope := floats.Dot(x, residuals) / square
-	noise := s.squares / float64(len(residuals)) * (1 + 2*priorCorrelated) / square
-	share := float64(runs) / float64(runs-1)
-	n.slopes = append(n.slopes, spread{max(slope*slope-noise, 0) * share, 1})
+	d := max(.5, (float64(epochs)-3)/1.5)
+	return nil, spread{sumOfSquares(clippedAbout(logs[:len(logs)-1], 0)) / 2 * d / (float64(epochs) - 2), d}
 }
 
 // clippedResiduals limits values to four deviations about their median, and subtracts their mean.

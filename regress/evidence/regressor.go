@@ -43,11 +43,10 @@ type TimeModel struct {
 	Hyperparameters
 	// PaceVariance is how much the log pace changes from one octave of epochs to the next.
 	PaceVariance float64 `json:"pace_variance"`
-	// EpochVariance of the log seconds of an epoch about the curve of its configuration, the
-	// CorrelatedShare of it (an AR(1) process), and SlopeVariance of a run against its curve.
+	// EpochVariance of the log seconds of an epoch about the curve of its configuration, and the
+	// CorrelatedShare of it (an AR(1) process).
 	EpochVariance   float64 `json:"epoch_variance"`
 	CorrelatedShare float64 `json:"correlated_share"`
-	SlopeVariance   float64 `json:"slope_variance"`
 	// Configurations that ran, in order.
 	Configurations []ConfigurationTimes `json:"configurations"`
 }

@@ -1,8 +1,8 @@
 package evidence
 
 import (
-	"math"
 	"slices"
+	"sort"
 
 	"courier/regress/treefile"
 )
@@ -57,46 +57,19 @@ type FilePoint struct {
 }
 
 // TimePoints returns the log seconds of the first epochs of each configuration at the points of its
-// curve, and, a quarter octave of the batch size apart between them, at the ends of the curve.
+// curve.
 func (p *Predictor) TimePoints() (all []FilePoint) {
 	for _, key := range p.sortedSubjects() {
-		t := p.subjects[key].time
+		t := p.subjects[key].Time
 		if t == nil {
 			continue
 		}
-		seen := map[Configuration]bool{}
-		for i := range t.model.Configurations {
-			m := &t.model.Configurations[i]
-			seen[m.Configuration] = true
+		for i := range t.Configurations {
+			m := &t.Configurations[i]
 			for k, n := range m.Points {
 				all = append(all, FilePoint{m.Configuration, n, m.Location[k]})
 			}
 		}
-		for i := range t.model.Configurations {
-			m := &t.model.Configurations[i]
-			r := t.reaches[m.NodeType]
-			for _, batch := range quarterOctaves(exactPower(r.low[0]), exactPower(r.high[0])) {
-				c := m.Configuration
-				if c.BatchSize = batch; seen[c] {
-					continue
-				}
-				seen[c] = true
-				between := t.times(&c)
-				for _, n := range slices.Compact([]int{1, m.Points[len(m.Points)-1]}) {
-					all = append(all, FilePoint{c, n, between.total(n).location})
-				}
-			}
-		}
-	}
-	return all
-}
-
-// quarterOctaves returns batch sizes above the smallest and below the largest one.
-func quarterOctaves(smallest, largest int) (all []int) {
-	const perOctave = 4
-	last := perOctave * math.Log2(float64(largest))
-	for q := math.Ceil(perOctave * math.Log2(float64(smallest))); q < last; q++ {
-		all = append(all, int(math.Round(math.Exp2(q/perOctave))))
 	}
 	return all
 }
@@ -152,56 +125,29 @@ func (r *Regressor) ServeStartups(value func(c *Configuration, epochs int) (floa
 	return nil
 }
 
-// AccuracyPoints returns the displayed accuracy of each batch size at the epochs at which a run had a
-// record or ended, and a quarter octave apart between batch sizes.
+// AccuracyPoints returns the displayed accuracy of each measured batch size at the grid of epochs and at
+// the ends of its runs.
 func (p *Predictor) AccuracyPoints() (all []FilePoint) {
 	for _, key := range p.sortedSubjects() {
 		a := p.subjects[key].accuracy
 		if a == nil {
 			continue
 		}
-		for _, batch := range a.fileBatches() {
-			c := Configuration{Model: key.model, Dataset: key.dataset, BatchSize: batch}
-			for _, n := range a.fileEpochs(batch) {
-				if x := a.predict(batch, n); x.Known {
+		for _, b := range a.batches {
+			epochs := slices.Clone(epochGrid[:sort.SearchInts(epochGrid, a.longest)])
+			for _, r := range b.runs {
+				epochs = append(epochs, r.Length)
+			}
+			slices.Sort(epochs)
+			c := Configuration{Model: key.model, Dataset: key.dataset, BatchSize: b.size}
+			for _, n := range slices.Compact(epochs) {
+				if x := a.predict(b.size, n); x.Known {
 					all = append(all, FilePoint{c, n, x.Mean})
 				}
 			}
 		}
 	}
 	return all
-}
-
-// fileBatches returns the measured batch sizes, and others a quarter octave apart between them.
-func (p *accuracyPredictor) fileBatches() (all []int) {
-	for _, b := range p.batches {
-		all = append(all, b.size)
-	}
-	all = append(all, quarterOctaves(all[0], all[len(all)-1])...)
-	slices.Sort(all)
-	return slices.Compact(all)
-}
-
-// fileEpochs returns the epochs at which the accuracy of a measured batch size may change; of others
-// the grid of epochs.
-func (p *accuracyPredictor) fileEpochs(batch int) (all []int) {
-	if i, isMeasured := p.find(batch); isMeasured {
-		for _, r := range p.batches[i].runs {
-			for _, n := range append(slices.Clone(r.Epochs), r.Length) {
-				all = append(all, max(n-1, 1), n, n+1)
-			}
-		}
-	}
-	for _, n := range epochGrid {
-		if len(all) == 0 || n <= p.longest {
-			all = append(all, n)
-		}
-		if n > p.longest {
-			break
-		}
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
 }
 
 // sortedSubjects returns the subjects in order.
