@@ -125,6 +125,11 @@ func (r *Run) usualEpoch() (seconds float64, ok bool) {
 	return median(all), true
 }
 
+func isTimed(r Run) bool {
+	_, timed := r.usualEpoch()
+	return timed
+}
+
 // curveSet are the curves of the runs of one configuration, at the points of a grid.
 type curveSet struct {
 	points  []int
@@ -195,9 +200,6 @@ func (s *curveSet) freedom(k int) float64 {
 	}
 	return float64(max(0, runs-1))
 }
-
-// maxDeviation is the largest deviation of a run from the median of its configuration, logarithmic.
-const maxDeviation = 1.0
 
 // spread returns the squares of the runs at a point.
 func (s *curveSet) spread(k int) spread {

@@ -3,25 +3,10 @@ package evidence
 import (
 	"math"
 	"slices"
-	"time"
 )
 
 // MaxResiduals is the maximum number of residuals that are kept.
 const MaxResiduals = 200
-
-// Residual is the difference between a finished run and its prediction by a base.
-type Residual struct {
-	Configuration
-	// At is when the run ended, and StartedAt when it began.
-	At        time.Time `json:"at"`
-	StartedAt time.Time `json:"started_at,omitzero"`
-	// Value is the log of the measured over the predicted epoch seconds.
-	Value float64 `json:"value"`
-	// Variance that the predictor expected, and the part Shared by all runs of the
-	// configuration.
-	Variance float64 `json:"variance"`
-	Shared   float64 `json:"shared"`
-}
 
 // Residual compares a run with its prediction; false if the run was not timed, or if there is too little
 // evidence for a prediction.
@@ -53,10 +38,7 @@ type DriftState struct {
 	Past []Factor `json:"past,omitempty"`
 }
 
-const (
-	maxResidual       = 20. // in logs; a larger one is not plausible
-	residualTolerance = 1e-12
-)
+const maxResidual = 20. // in logs; a larger one is not plausible
 
 // Add returns the state after the residual of the next run; d is not changed.
 func (d DriftState) Add(r Residual) DriftState {

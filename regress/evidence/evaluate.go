@@ -2,32 +2,6 @@ package evidence
 
 import "math"
 
-// HeldOut is the mean error of predictions of runs by others.
-type HeldOut struct {
-	Runs  int     `json:"runs"`
-	Error float64 `json:"error"`
-}
-
-// add adds the mean error of a number of runs, which may be 0.
-func (h *HeldOut) add(runs int, e float64) {
-	if runs == 0 {
-		return
-	}
-	h.Runs += runs
-	h.Error += (e - h.Error) * float64(runs) / float64(h.Runs)
-}
-
-// HeldOut returns the errors of predictions of runs that were held out from the fit: of times
-// |predicted/measured - 1|, of accuracies the mean over epochs of |predicted - measured|.
-func (r *Regressor) HeldOut() (times, accuracies HeldOut) {
-	for i := range r.Subjects {
-		s := &r.Subjects[i]
-		times.add(s.HeldOutTimes.Runs, s.HeldOutTimes.Error)
-		accuracies.add(s.HeldOutAccuracies.Runs, s.HeldOutAccuracies.Error)
-	}
-	return times, accuracies
-}
-
 // evaluationFolds is the number of parts into which the runs of each configuration are divided.
 const evaluationFolds = 5
 

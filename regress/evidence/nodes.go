@@ -42,8 +42,18 @@ func groupNodes(runs []Run) []NodeGroup {
 	return groups
 }
 
+// NodeGroup is a node whose runs differ from other nodes with the same known hardware. It
+// is fitted as a type of its own.
+type NodeGroup struct {
+	Node     string `json:"node"`
+	NodeType string `json:"node_type,omitempty"` // node type given by the caller
+	Group    string `json:"group"`               // node type of its runs in fits
+}
+
 // nodeRuns sums the log median epoch seconds of one node by configuration.
-type nodeRuns map[Configuration]driftSum
+type nodeRuns map[Configuration]logSum
+
+type logSum struct{ sum, n float64 }
 
 func (n nodeRuns) count(c Configuration, y float64) {
 	t := n[c]

@@ -94,19 +94,6 @@ func clippedAbout(values []float64, centre float64) []float64 {
 	return left
 }
 
-func centered(values []float64) []float64 {
-	mean, all := 0.0, make([]float64, len(values))
-	for _, v := range values {
-		mean += v / float64(len(values))
-	}
-	for i, v := range values {
-		all[i] = v - mean
-	}
-	return all
-}
-
-func sumOfSquares(values []float64) float64 { return floats.Dot(values, values) }
-
 // epochNoise returns the variance of an epoch of a configuration: the independent part, and the
 // correlated one. c may be nil.
 func (t *TimeModel) epochNoise(c *ConfigurationTimes) (white, correlated float64) {

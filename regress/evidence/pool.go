@@ -3,6 +3,8 @@ package evidence
 import (
 	"math"
 	"slices"
+
+	"gonum.org/v1/gonum/floats"
 )
 
 // spread is a sum of squares of logarithms about their mean, and its degrees of freedom.
@@ -11,6 +13,9 @@ type spread struct{ squares, freedom float64 }
 // Most degrees of freedom that one configuration lends to its model, and the passages of one model to those
 // of others.
 const mostLent = 4.0
+
+// modelWeight is the weight of the variance of a model for one of its configurations.
+const modelWeight = 3.0
 
 // pool returns the variance that groups share, where each group has a variance of its own: the
 // common one times a scaled inverse chi-squared variable of weight degrees of freedom. It is the
@@ -48,6 +53,9 @@ func pool(groups []spread, weight, prior, priorWeight, most float64) float64 {
 // sharedVariance is the prior of a variance that the groups of a subject share, and its weight in degrees of
 // freedom.
 type sharedVariance struct{ prior, weight float64 }
+
+// runVariance is the variance of whole runs.
+var runVariance = sharedVariance{prior: 0.03 * 0.03, weight: 4}
 
 // lend returns what the groups of a subject lend to other subjects: the variance that they share.
 func (v sharedVariance) lend(groups []spread) spread {
@@ -148,3 +156,19 @@ func clipAround(values []float64, distance float64) []float64 {
 	}
 	return clipped
 }
+
+// maxDeviation is the largest deviation of a run from the median of its configuration, logarithmic.
+const maxDeviation = 1.0
+
+func centered(values []float64) []float64 {
+	mean, all := 0.0, make([]float64, len(values))
+	for _, v := range values {
+		mean += v / float64(len(values))
+	}
+	for i, v := range values {
+		all[i] = v - mean
+	}
+	return all
+}
+
+func sumOfSquares(values []float64) float64 { return floats.Dot(values, values) }

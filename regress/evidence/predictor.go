@@ -175,3 +175,13 @@ func (p *Predictor) Time(c Configuration, epochs int) Time {
 	}
 	return t
 }
+
+// Missing returns why no SLO can be promised for a configuration.
+func (p *Predictor) Missing(c Configuration) Missing {
+	s := p.of(&c)
+	if s.time == nil || !c.valid() {
+		return Missing{Lacks: LacksModel}
+	}
+	c = c.Banded()
+	return s.time.times(&c).missing
+}

@@ -72,10 +72,28 @@ type ConfigurationTimes struct {
 	EpochFreedom float64 `json:"epoch_freedom"`
 }
 
-// NodeGroup is a node whose runs differ from other nodes with the same known hardware. It
-// is fitted as a type of its own.
-type NodeGroup struct {
-	Node     string `json:"node"`
-	NodeType string `json:"node_type,omitempty"` // node type given by the caller
-	Group    string `json:"group"`               // node type of its runs in fits
+// HeldOut is the mean error of predictions of runs by others.
+type HeldOut struct {
+	Runs  int     `json:"runs"`
+	Error float64 `json:"error"`
+}
+
+// add adds the mean error of a number of runs, which may be 0.
+func (h *HeldOut) add(runs int, e float64) {
+	if runs == 0 {
+		return
+	}
+	h.Runs += runs
+	h.Error += (e - h.Error) * float64(runs) / float64(h.Runs)
+}
+
+// HeldOut returns the errors of predictions of runs that were held out from the fit: of times
+// |predicted/measured - 1|, of accuracies the mean over epochs of |predicted - measured|.
+func (r *Regressor) HeldOut() (times, accuracies HeldOut) {
+	for i := range r.Subjects {
+		s := &r.Subjects[i]
+		times.add(s.HeldOutTimes.Runs, s.HeldOutTimes.Error)
+		accuracies.add(s.HeldOutAccuracies.Runs, s.HeldOutAccuracies.Error)
+	}
+	return times, accuracies
 }

@@ -139,9 +139,6 @@ func (f *paceFilter) leave(before, after int) {
 	}
 }
 
-// octaves returns how often a number of epochs doubles.
-func octaves(from, to int) float64 { return math.Log2(float64(to) / float64(from)) }
-
 // project returns the covariance of the state with an observation, and its variance.
 func (f *paceFilter) project(h *[3]float64, noise float64) (ph [3]float64, variance float64) {
 	for i := range ph {

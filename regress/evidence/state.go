@@ -74,11 +74,6 @@ func byEnd(a, b Run) int {
 		cmp.Compare(a.ID, b.ID))
 }
 
-func isTimed(r Run) bool {
-	_, timed := r.usualEpoch()
-	return timed
-}
-
 // Adjusted returns the runs as the served fit used them: times from before jumps are removed or
 // multiplied.
 func (s *State) Adjusted(runs []Run) []Run {

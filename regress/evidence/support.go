@@ -117,13 +117,3 @@ func (r *measuredRange) missing(p *point) Missing {
 
 // exactPower returns the whole number with the given log2.
 func exactPower(log2 float64) int { return int(math.Round(math.Exp2(log2))) }
-
-// Missing returns why no SLO can be promised for a configuration.
-func (p *Predictor) Missing(c Configuration) Missing {
-	s := p.of(&c)
-	if s.time == nil || !c.valid() {
-		return Missing{Lacks: LacksModel}
-	}
-	c = c.Banded()
-	return s.time.times(&c).missing
-}

@@ -9,15 +9,11 @@ import (
 // The priors of the variances of time (docs/decisions/0016), as deviations of logarithms and weights
 // in degrees of freedom.
 const (
-	modelWeight     = 3.0 // of the variance of a model for one of its configurations
 	ownWeight       = 2.0 // of a configuration's own squares: runs that vary more than others do
 	minRunDeviation = 0.002
 
 	priorPaceDeviation = 0.05 // of the pace from one octave of epochs to the next
 )
-
-// runVariance is the variance of whole runs.
-var runVariance = sharedVariance{prior: 0.03 * 0.03, weight: 4}
 
 // maxCurves is the number of runs of a configuration that count, the latest ones.
 const maxCurves = 50
@@ -250,3 +246,6 @@ func (s *posterior) addUnmeasured(share float64, longest, n int, paceVariance fl
 		s.degrees = min(s.degrees, 4)
 	}
 }
+
+// octaves returns how often a number of epochs doubles.
+func octaves(from, to int) float64 { return math.Log2(float64(to) / float64(from)) }
