@@ -91,33 +91,5 @@ func (a *Advisor) admitOn(
 	if q.Request.Elastic {
 		admit = pool.Admit
 	}
-	regressors := *a.regressors.Load()
-	admitted := admit(q, regressors, now)
-	if admitted == nil {
-		return nil, q
-	}
-	mayWait := a.o.Admission == schemas.AdmissionQueue && len(admitted.Admission.Loans) > 0
-	if mayWait && pool.CanWait(q, regressors, a.urgentTime(q, now), now) {
-		return nil, q
-	}
-	return admitted, q
-}
-
-// urgentTime returns the predicted time of the queued jobs that are due before a job, and may run on its
-// nodes.
-func (a *Advisor) urgentTime(q *decide.Question, now time.Time) time.Duration {
-	due := now.Add(time.Duration(q.Left() * float64(time.Second)))
-	a.mu.RLock()
-	defer a.mu.RUnlock()
-	seconds := 0.0
-	for _, j := range a.cluster.Queue() {
-		deadline := j.Deadline()
-		if j.ID == q.JobID || deadline.IsZero() || !deadline.Before(due) {
-			break // the queue is in order of deadline
-		}
-		if a.cluster.MayUse(j.Request, q.Nodes, now) && j.Advice != nil && j.Advice.PredictedSeconds != nil {
-			seconds += *j.Advice.PredictedSeconds
-		}
-	}
-	return time.Duration(seconds * float64(time.Second))
+	return admit(q, *a.regressors.Load(), now), q
 }

@@ -1,7 +1,6 @@
 package shares
 
 import (
-	"math"
 	"slices"
 	"time"
 
@@ -95,50 +94,6 @@ func (s *Pool) grant(
 		}
 	}
 	return cpus, loans
-}
-
-// CanWait reports whether a new job meets its SLO although it borrows no CPUs: if it starts when the
-// first elastic job of the node has ended, and jobs that are more urgent have run for a time. Two
-// jobs that run one after the other end as early as side by side, but the CPUs are free for an urgent
-// job sooner.
-func (s *Pool) CanWait(
-	q *decide.Question, r decide.Regressors, before time.Duration, now time.Time,
-) bool {
-	if q == nil || q.Request.SLO == 0 {
-		return false
-	}
-	first, start, others := s.firstEnd(r, now)
-	later := *q
-	later.Others = slices.DeleteFunc(slices.Clone(q.Others), func(m decide.Member) bool {
-		return m.JobID == first
-	})
-	arrival := s.arrival(&later, r, now)
-	for i := s.Capacity - others; i > 0; i-- {
-		if rate := arrival.Options[0].Curve.Rate(i); rate > 0 {
-			return start+before.Seconds()+1/rate <= q.Left()
-		}
-	}
-	return false
-}
-
-// firstEnd returns the elastic job that ends first, and when it does, in seconds: 0 without elastic
-// jobs, and +Inf if no end is known. others are the CPUs of the jobs whose end is unknown.
-func (s *Pool) firstEnd(r decide.Regressors, now time.Time) (first string, end float64, others int) {
-	if len(s.Jobs) == 0 {
-		return "", 0, 0
-	}
-	end = math.Inf(1)
-	for i := range s.Jobs {
-		f, job, ok := s.Jobs[i].predict(r, true, now)
-		if !ok {
-			others += f.cpus
-			continue
-		}
-		if seconds := 1 / job.Options[0].Curve.Rate(f.cpus); seconds < end {
-			first, end = job.ID, seconds
-		}
-	}
-	return first, end, others
 }
 
 // arrival describes a new job for the policy, if the elastic jobs held the fewest CPUs that they may. Its

@@ -247,27 +247,6 @@ func TestPlan_LendsCPUsOfAnUnknownOverload(t *testing.T) {
 	}
 }
 
-// A job that meets its SLO after the first end borrows nothing, so that an urgent one finds free CPUs.
-func TestCanWait_IfTheSLOLeavesTimeAfterTheFirstEnd(t *testing.T) {
-	c := newElasticCluster(t)
-	c.run("old", 2000*time.Second, 2) // 750 s
-	for _, test := range []struct {
-		slo, before time.Duration
-		want        bool
-	}{
-		{1700 * time.Second, 0, true},
-		{1700 * time.Second, 300 * time.Second, false},
-		{1400 * time.Second, 0, false},
-	} {
-		q := decide.Ask(c.Cluster, c.request("new", test.slo), c.now)
-		got := shares.PoolOf(c.Cluster, "node-a", c.now).CanWait(q, c.r, test.before, c.now)
-		if got != test.want {
-			t.Errorf("CanWait with an SLO of %s, behind %s: got %t, want %t",
-				test.slo, test.before, got, test.want)
-		}
-	}
-}
-
 // The objective chooses which job gets the third CPU: the one at risk, or the one that ends first. The
 // promise of a job holds under both.
 func TestPlan_MovesForTheObjective(t *testing.T) {
