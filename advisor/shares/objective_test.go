@@ -86,7 +86,7 @@ func TestPlan_MovesForTheQuality(t *testing.T) {
 		},
 		{
 			"unless its SLO needs it",
-			[]lossJob{{id: "done", slo: 1250 * time.Second, cpus: 2, losses: flat}, young}, // 1,500 s with one CPU
+			[]lossJob{{id: "done", slo: 1350 * time.Second, cpus: 2, losses: flat}, young}, // 1,500 s with one CPU
 			nil,
 		},
 		{
