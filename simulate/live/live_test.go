@@ -464,7 +464,8 @@ func inVirtualTime(t *testing.T, f func(*testing.T)) {
 }
 
 // Courier keeps more SLOs than the simplest rules: jobs in order of deadline on all CPUs, or on one
-// each. COURIER_LONG plays more queues, on nodes that differ more from what the regressors know.
+// each, and as many as it has kept before. COURIER_LONG plays more queues, on nodes that differ more
+// from what the regressors know.
 func TestQueue_KeepsMoreSLOsThanTheSimplestRules(t *testing.T) {
 	regressors, err := twoCPUs.Fit(t.Context())
 	if err != nil {
@@ -474,6 +475,8 @@ func TestQueue_KeepsMoreSLOsThanTheSimplestRules(t *testing.T) {
 		{"as known", 1, 0.02, 0.02, 0.3, 0},
 		{"20 % slower", 1.2, 0.05, 0.1, 0.3, 0},
 	}
+	// Of four queues 0.89 and 0.73 are kept, and without moves of CPUs 0.82 and 0.62.
+	least := map[string]float64{"as known": 0.86, "20 % slower": 0.69}
 	if os.Getenv("COURIER_LONG") != "" {
 		queues, worlds = 20, append(worlds, []world{
 			{"40 % slower", 1.4, 0.05, 0.1, 0.3, 0},
@@ -492,6 +495,10 @@ func TestQueue_KeepsMoreSLOsThanTheSimplestRules(t *testing.T) {
 					w.name, s.name, r.ratio(), r.broken, r.promised, r.seconds/float64(r.jobs), r.moves)
 			}
 			elastic := results["elastic"]
+			if elastic.ratio() < least[w.name] {
+				t.Errorf("%s: elastic keeps %.3f of the SLOs, want at least %.2f",
+					w.name, elastic.ratio(), least[w.name])
+			}
 			for _, simple := range []string{"edf", "fixed"} {
 				if r := results[simple]; elastic.kept <= r.kept {
 					t.Errorf("%s: elastic keeps %.3f of the SLOs, %s %.3f", w.name, elastic.ratio(), simple, r.ratio())
