@@ -102,11 +102,11 @@ func (p *Past) startup(r *run) (x Example, ok bool) {
 	}
 	e := &r.epochs[0]
 	seconds := e.begin().Sub(r.span.From).Seconds()
-	if e.timedByArrival { // the epoch includes the start-up
+	if e.timedByArrival && e.mayContainStartup {
 		if len(r.epochs) == 1 || r.epochs[1].afterBatchChange {
 			return x, false
 		}
-		seconds = e.seconds - r.epochs[1].seconds // for which it counts in the time of the epochs
+		seconds += e.seconds - r.epochs[1].seconds // for which it counts in the time of the epochs
 	}
 	if e.number != 1 || !(seconds > 0) {
 		return x, false

@@ -260,6 +260,21 @@ func TestPast_Examples(t *testing.T) {
 			ended("a", 1, schemas.EventCancelled, 8.5, 8.5, a)), schemas.TargetStartup,
 			"b16 c2 jobs 1.00 procs 2.00 done 0 value 3.00; "},
 		{
+			"start-up before epochs by arrival whose begin is known",
+			[]schemas.Event{
+				started("a", 1, 0, a), byArrival(1, 5, 2), byArrival(2, 7, 2),
+			},
+			schemas.TargetStartup, "b16 c2 jobs 1.00 procs 2.00 done 0 value 3.00; ",
+		},
+		{
+			"epochs by arrival after a start-up of its own",
+			[]schemas.Event{
+				started("a", 1, 0, a), byArrival(1, 5, 2), byArrival(2, 7, 2),
+			},
+			schemas.TargetEpochTime,
+			"b16 c2 jobs 1.00 procs 2.00 done 1 value 2.00; b16 c2 jobs 1.00 procs 2.00 done 2 value 2.00; ",
+		},
+		{
 			"start-up of epochs by arrival: the part of the first that is not in their time",
 			[]schemas.Event{
 				started("a", 1, 0, a), byArrival(1, 5, 5), byArrival(2, 7, 2), byArrival(3, 7.5, 0.5),

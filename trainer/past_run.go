@@ -137,7 +137,11 @@ func (r *run) previousEnd() time.Time {
 
 // add adds the next epoch of the run.
 func (r *run) add(e *keptEpoch, limit int) {
-	e.mayContainStartup = r.epochCount == 0 || r.batch != e.batch
+	e.mayContainStartup = r.batch != e.batch
+	if r.epochCount == 0 {
+		const latest = 0.05 // of the epoch, by the delays of events
+		e.mayContainStartup = e.begin().Sub(r.span.From).Seconds() < latest*e.seconds
+	}
 	r.batchChanged = r.batchChanged || r.epochCount > 0 && r.batch != e.batch
 	e.afterBatchChange = r.batchChanged
 	r.times.add(e.seconds)
