@@ -22,8 +22,8 @@ func SacctFields() []string {
 	}
 }
 
-// complete sets the fields of a draft that no column has: those of the flags of its command, and for a job of
-// a batch system its name as that of the model.
+// complete sets the fields that no column has. They come from the flags of the command; a job of a batch
+// system without a model has its name as the model.
 func (t *table) complete(d *runDraft) {
 	flags := commandFlags(d.values[FieldCommand])
 	batchName := t.columns[FieldBatchSize]
@@ -49,8 +49,7 @@ func (t *table) complete(d *runDraft) {
 	}
 }
 
-// partOfBatch stands for a batch size of one of several devices or passes, from which that of the run does not
-// follow.
+// partOfBatch replaces the batch size of one of several devices or passes: the batch size of the run is unknown.
 const partOfBatch = "of one device"
 
 // isPerDevice reports whether a name is that of the batch size of one device.
@@ -67,14 +66,14 @@ func areSeveral(text string) bool {
 	return m != nil && numberOf(m[1]) > 1
 }
 
-// isOfJobs reports whether the rows are jobs of a batch system, which have numbers besides their names.
+// isOfJobs reports whether the rows are jobs of a batch system: their IDs are numbers, and a name may be that of
+// the model.
 func (t *table) isOfJobs() bool {
 	id := compact(t.columns[FieldRunID])
 	return id == "jobid" || id == "jobidraw"
 }
 
-// isStep reports whether a row is a step of the job in the last row that is none: sacct prints 7.batch and
-// 7.0 after 7.
+// isStep reports whether a row is a step of the last job: sacct prints 7.batch and 7.0 after 7.
 func (t *table) isStep(id string) bool {
 	if job, _, isPart := strings.Cut(id, "."); isPart && job == t.lastJob {
 		return true
@@ -83,7 +82,7 @@ func (t *table) isStep(id string) bool {
 	return false
 }
 
-// commandFields returns the names of the flags of a command that have the fields of its run.
+// commandFields maps fields of a run to the names of the flags that set them.
 func commandFields(flags map[string]string) map[string]string {
 	n := names{
 		have:   slices.Sorted(maps.Keys(flags)),
@@ -94,7 +93,7 @@ func commandFields(flags map[string]string) map[string]string {
 		switch f.field {
 		case FieldModel, FieldDataset, FieldBatchSize, FieldEpochs, FieldTrainingSamples, FieldDevices,
 			FieldAccumulation:
-			if name := n.known(f.field, strings.Fields(f.known)); name != "" {
+			if name := n.known(f.field, f.known); name != "" {
 				found[f.field] = name
 			}
 		}

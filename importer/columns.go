@@ -29,7 +29,7 @@ func columnsOf(n names, requested map[string]string) map[string]string {
 			}
 			continue
 		}
-		if name := n.known(f.field, strings.Fields(f.known)); name != "" {
+		if name := n.known(f.field, f.known); name != "" {
 			found[f.field] = name
 		}
 	}
@@ -40,29 +40,28 @@ func columnsOf(n names, requested map[string]string) map[string]string {
 	return found
 }
 
-// known returns the first name that has one of the known meanings and values of the field.
-func (n *names) known(field string, known []string) string {
-	for i, k := range known {
-		best, bestUnit := "", math.Inf(1) // seconds are more exact than minutes
-		for _, name := range n.have {
-			_, unit := output.CutUnit(name)
-			unit = max(unit, 1)
-			if unit >= bestUnit || n.isEmpty(name) || !hasMeaning(field, name, compact(k)) {
-				continue
-			}
-			// The own name of a field is always used, so that its wrong values are refused. But "error" may
-			// be a message. An unknown word of an outcome may be a failure.
-			isOwn := i == 0 && compact(name) == compact(k) && field != FieldError
-			isOutcome := field == FieldOutcome && !exitCode.MatchString(name)
-			if isOwn || isOutcome || n.fit(field, name) {
-				best, bestUnit = name, unit
-			}
+// known returns the name whose meaning comes first in known, a text like that in fieldNames, and whose values
+// fit the field. Of several names with this meaning it is the one with the smallest unit of time.
+func (n *names) known(field, known string) string {
+	meanings := strings.Fields(strings.ReplaceAll(known, "_", ""))
+	best, bestAt, bestUnit := "", len(meanings), 0.0
+	for _, name := range n.have {
+		possible := meaningsOf(field, name)
+		at := slices.IndexFunc(meanings, func(m string) bool { return slices.Contains(possible, m) })
+		_, unit := output.CutUnit(name)
+		unit = max(unit, 1) // seconds are more exact than minutes
+		if at < 0 || at > bestAt || at == bestAt && unit >= bestUnit || n.isEmpty(name) {
+			continue
 		}
-		if best != "" {
-			return best
+		// The own name of a field is always used, so that its wrong values are refused. But "error" may
+		// be a message. An unknown word of an outcome may be a failure.
+		isOwn := at == 0 && compact(name) == meanings[0] && field != FieldError
+		isOutcome := field == FieldOutcome && !exitCode.MatchString(name)
+		if isOwn || isOutcome || n.fit(field, name) {
+			best, bestAt, bestUnit = name, at, unit
 		}
 	}
-	return ""
+	return best
 }
 
 // isEmpty reports whether a column has no value.
@@ -104,7 +103,7 @@ func (n *names) isOfStep(name string) bool {
 	return compact(name) == "time" && slices.ContainsFunc(n.have, isLoading)
 }
 
-// isMark reports whether a column has only 0 and 1, as a mark of runs that had an error.
+// isMark reports whether a column has only 0 and 1, which mark the runs that had an error.
 func (n *names) isMark(name string) bool {
 	return !slices.ContainsFunc(n.values(name), func(v string) bool { return v != "0" && v != "1" })
 }

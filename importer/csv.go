@@ -38,7 +38,7 @@ func (r *Reader) csv(name string, in io.Reader) error {
 		}
 	}
 	t := r.newTable(name, header)
-	t.form.isRead, t.form.hasCommas = true, c.Comma == ','
+	t.form.isCSV, t.form.hasCommas = true, c.Comma == ','
 	for {
 		cells, err := c.Read()
 		if errors.Is(err, io.EOF) {

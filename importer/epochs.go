@@ -244,7 +244,7 @@ func clockGrows(rows []epochRow) bool {
 	return true
 }
 
-// hour is the time from which epochs that take a little longer each time are rather times of the day.
+// hour is a first value, in seconds, from which evenly growing values may be a clock instead of durations.
 const hour = 3600
 
 // totalNames are words of columns that hold the time since the start of a run.

@@ -6,9 +6,9 @@ import (
 )
 
 // numberForm is how a CSV file writes numbers. Its values decide: 512,5 has a decimal comma, 512.5 a decimal
-// point, and 1,234 may be either. A number of which the form is not known stays as it is, and is refused.
+// point, and 1,234 may be either. If the values do not decide, numbers stay as they are, and are refused.
 type numberForm struct {
-	isRead    bool           // the source is a CSV file
+	isCSV     bool           // other sources have plain numbers
 	hasCommas bool           // commas separate the cells
 	thousands *regexp.Regexp // numbers with separators of thousands; nil: the form is not known
 }
@@ -23,7 +23,7 @@ var (
 
 // decide finds the form of the numbers in rows, and rewrites them.
 func (f *numberForm) decide(rows []record) {
-	if !f.isRead {
+	if !f.isCSV {
 		return
 	}
 	comma, point := false, false

@@ -58,8 +58,8 @@ func (n *names) unclear(found, requested map[string]string) *Refusal {
 	return nil
 }
 
-// arePercentages decides by the name of a column, or by a value above 1: a low percentage alone may look like a
-// ratio.
+// arePercentages reports whether a column has percentages: a percent sign in its name or a value above 1 decides,
+// because a low percentage alone may look like a ratio.
 func (n *names) arePercentages(name string) bool {
 	isAboveOne := func(v string) bool { return numberOf(v) > 1 && numberOf(v) <= 100 }
 	return strings.Contains(name, "%") || slices.ContainsFunc(n.values(name), isAboveOne)

@@ -34,7 +34,7 @@ type table struct {
 	phase   string            // see names.phase
 	form    numberForm
 	percent map[string]bool // fields whose numbers are percentages
-	hasSums bool            // rows with the name of a sum are sums
+	hasSums bool            // see findSums
 	unclear *Refusal        // of all rows; nil: none
 	lastJob string          // see isStep
 	open    map[string]*epochRun
@@ -213,13 +213,13 @@ var isFailure = regexp.MustCompile(`(?i)(?:failed|crashed)$`)
 // exitCode matches the names of columns of exit codes.
 var exitCode = regexp.MustCompile(`(?i)(?:exit[ ._-]?(?:code|status)|return[ ._-]?code)$`)
 
-// sums are names of rows about others.
+// sums are the names of rows that summarize other rows.
 var sums = []string{
 	"mean", "avg", "average", "median", "std", "stdev", "sd", "sum", "total", "min", "max", "overall",
 }
 
-// findSums decides whether rows with the name of a sum in the first column are sums. A setting may have such
-// values, too.
+// findSums decides whether rows with one of the names sums in the first column are sums. If most rows have one,
+// the column may be a setting.
 func (t *table) findSums() {
 	if len(t.header) == 0 {
 		return

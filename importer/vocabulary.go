@@ -20,8 +20,8 @@ var fieldNames = []struct {
 	{FieldModel, "model model_name network net architecture arch backbone modell modèle modelo 模型"},
 	{FieldDataset, "dataset dataset_name data_set"},
 	{FieldBatchSize, "batch_size batchsize batch bs global_batch_size total_batch_size effective_batch_size" +
-		" total_train_batch_size train_batch_size" +
-		" per_device_train_batch_size minibatch_size mini_batch_size samples_per_gpu batch_size_per_gpu" +
+		" total_train_batch_size train_batch_size per_device_train_batch_size" +
+		" minibatch_size mini_batch_size samples_per_gpu batch_size_per_gpu" +
 		" batch_size_per_device bsz minibatch batchgröße 批大小"},
 	{FieldCPUs, "cpus cpu cores num_cpus ncpus total_cores alloc_cpus cpus_per_trial n_cpus n_cores" +
 		" num_cores cpu_num req_cpus required_cpus resource_list_ncpus resources_used_ncpus request_cpus" +
@@ -41,8 +41,7 @@ var fieldNames = []struct {
 	{FieldStartup, "startup_seconds startup"},
 	{FieldStartedAt, "started_at start_time start started start_date datetime_start begin begin_time" +
 		" start_timestamp training_start_time time_start status_start_time job_start_date" +
-		" start_time_utc" +
-		" start_server_timestamp start_ts created created_at creation_time"},
+		" start_time_utc start_server_timestamp start_ts created created_at creation_time"},
 	{FieldEndedAt, "ended_at end_time end ended finished_at finish_time finished datetime_complete" +
 		" completed completed_at completion_time end_date stop_time end_timestamp" +
 		" training_end_time end_time_utc time_end status_completion_time completion_date" +
@@ -85,8 +84,8 @@ var durations = []string{FieldSeconds, FieldEpochSeconds, FieldStartup}
 
 // prefixes stand before the names of parameters and results in exports of tracking tools, and before
 // counts.
-var prefixes = regexp.MustCompile(`^(?i:(?:number|num|no\.?)[_ ]of[_ ]|(?:params?|parameters|metrics?|config|cfg|args?|hparams?|hyper_?parameters|` +
-	`summary|attributes|values?|tags\.mlflow|sys)[./ :]|(?:params|user_attrs|config|hparams)_)_*`)
+var prefixes = regexp.MustCompile(`^(?i:(?:number|num|no\.?)[_ ]of[_ ]|` +
+	`(?:params?|parameters|metrics?|config|cfg|args?|hparams?|hyper_?parameters|summary|attributes|values?|tags\.mlflow|sys)[./ :]|(?:params|user_attrs|config|hparams)_)_*`)
 
 // otherMeanings are names that equal a known name without its separators, but mean something else.
 var otherMeanings = []string{
@@ -94,28 +93,29 @@ var otherMeanings = []string{
 	"n_jobs", // number of worker processes in scikit-learn, not of concurrent runs
 }
 
-// hasMeaning reports whether a name, without its prefix and its unit, equals a known one.
-func hasMeaning(field, name, known string) bool {
+// meaningsOf returns the known names that a name may stand for: its own, and those without its prefix, its group
+// or its unit.
+func meaningsOf(field, name string) []string {
 	plain := prefixes.ReplaceAllString(name, "")
 	if slices.Contains(otherMeanings, normalize(plain)) {
-		return false
+		return nil
 	}
-	if compact(name) == known || compact(plain) == known {
-		return true
-	}
+	all := []string{compact(name), compact(plain)}
 	group, last := cutLast(plain)
-	switch scope := output.ColumnOf(group); field {
+	switch field {
 	case FieldBatchSize, FieldEpochs: // data.batch_size, but not eval.batch_size
-		if compact(last) == known && !scope.IsHeldOut {
-			return true
+		if !output.ColumnOf(group).IsHeldOut {
+			all = append(all, compact(last))
 		}
 	case FieldModel, FieldDataset: // train.model, but not teacher.model
-		if compact(last) == known && scope.IsTraining {
-			return true
+		if output.ColumnOf(group).IsTraining {
+			all = append(all, compact(last))
 		}
 	}
-	base, unit := output.CutUnit(plain)
-	return unit > 0 && slices.Contains(durations, field) && compact(base) == known
+	if base, unit := output.CutUnit(plain); unit > 0 && slices.Contains(durations, field) {
+		all = append(all, compact(base))
+	}
+	return all
 }
 
 // cutLast splits a name such as data.batch_size before its last part.
