@@ -43,7 +43,7 @@ func OpenCSV(r io.Reader) (rows *csv.Reader, header []string, err error) {
 	}
 	rows = newCSV(b, separatorOf(string(begin)))
 	for range linesAbove(newCSV(bytes.NewReader(begin), rows.Comma)) {
-		_, _ = rows.Read() // has been read before
+		_, _ = rows.Read() // linesAbove has read it without an error
 	}
 	if header, err = rows.Read(); err != nil {
 		return nil, nil, err
@@ -63,7 +63,7 @@ func newCSV(r io.Reader, separator rune) *csv.Reader {
 	return rows
 }
 
-// byteOrder returns the order that the mark of a text in UTF-16 tells; nil for other texts.
+// byteOrder returns the order of a text in UTF-16 according to its byte order mark; nil for other texts.
 func byteOrder(begin []byte) binary.ByteOrder {
 	switch {
 	case bytes.HasPrefix(begin, []byte{0xFF, 0xFE}):
@@ -74,7 +74,7 @@ func byteOrder(begin []byte) binary.ByteOrder {
 	return nil
 }
 
-// decodeUTF16 reads a text in UTF-16 with its mark.
+// decodeUTF16 reads a text in UTF-16 with its byte order mark.
 func decodeUTF16(r io.Reader, order binary.ByteOrder) (*bufio.Reader, error) {
 	data, err := io.ReadAll(r)
 	units := make([]uint16, len(data)/2)
@@ -87,8 +87,8 @@ func decodeUTF16(r io.Reader, order binary.ByteOrder) (*bufio.Reader, error) {
 // maxAbove is the maximum number of lines above a header.
 const maxAbove = 8
 
-// separatorOf returns the separator of a text: the one that the line with the fewest of it has most often,
-// else the one that a line has most often.
+// separatorOf returns the separator of a text: the one with the highest minimum count per line, and of several
+// the one with the highest maximum.
 func separatorOf(begin string) rune {
 	lines := strings.SplitN(begin, "\n", maxAbove+2)
 	best, fewest, most := ',', -1, 0
