@@ -29,7 +29,7 @@ type block struct {
 	isHeldOut   bool // all results are of held-out data
 	hasTraining bool // results of batches, or of the training
 	isPublished bool
-	isEnded     bool // a line says so, see isEnd
+	isEnded     bool // a line reports the end, see isEnd
 	isRow       bool // the line of the number has values of the epoch, so that the epoch had ended
 	isBare      bool // the number has no name, and results beside it
 	isTold      bool // a line has nothing but i/N with N as requested
@@ -44,7 +44,7 @@ type reading struct {
 	value float64
 	unit  unit
 	level level
-	seen  int // in the block
+	seen  int // how often the block has it
 }
 
 // level is the part of an epoch that a value is about.
@@ -139,7 +139,7 @@ func isResult(f *field) bool {
 
 // isBareError reports whether a name is that of an error, which may be any number without the name of its data.
 func isBareError(n *name, u unit) bool {
-	return n.kind == kindRate && n.flags&flagScore != 0 && n.scope == scopeNone && u != unitPercent
+	return n.kind == kindRate && n.flags&flagWeak != 0 && n.scope == scopeNone && u != unitPercent
 }
 
 // isTimeOfPart reports whether a duration is that of a validation or of a batch.

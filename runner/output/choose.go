@@ -100,7 +100,7 @@ func chooseLoss(b *block) (best *reading, isOfParts bool) {
 // data, parts of a loss last.
 func lossRank(x *reading) int {
 	n := 2*(boolInt(x.scope != scopeTrain)+boolInt(x.scope >= scopeTest)) + 6*int(x.level) +
-		boolInt(x.name.flags&flagScore != 0)
+		boolInt(x.name.flags&flagWeak != 0)
 	if x.name.unknown > 0 {
 		n += partOfLoss
 	}

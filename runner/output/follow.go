@@ -36,12 +36,8 @@ func (r *recogniser) advance(l *line, s sighting, metrics int) bool {
 			return true
 		}
 		r.open(l, s)
-	case s.number == r.current.number+1:
-		r.rises++
-		r.closeCurrent()
-		r.open(l, s)
-	case s.number > r.current.number+1:
-		if !r.canSkip(l, s) {
+	case s.number > r.current.number:
+		if s.number > r.current.number+1 && !r.canSkip(l, s) {
 			return false
 		}
 		r.rises++

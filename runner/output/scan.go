@@ -159,7 +159,7 @@ func (s *scanner) dropFile(i int) {
 	for end < len(s.text) && (isLetter(s.text[end]) || isDigit(s.text[end])) {
 		end++
 	}
-	if w := vocabulary[hashOf(s.text[i+1:end])]; w == nil || w.flags&flagEnding == 0 {
+	if w := vocabulary[hashOf(s.text[i+1:end])]; w == nil || w.flags&flagExtension == 0 {
 		return
 	}
 	begin := bytes.LastIndexByte(s.text[:i], ' ')
@@ -217,7 +217,7 @@ func (s *scanner) emit(f field) {
 	} else if f.total > 0 || f.name.counter == countsEpochs || f.name.isApart {
 		s.line.scope = f.name.scope // Test: [1/40] loss: 0.1, and train loss 0.1 acc 0.9
 	}
-	if f.name.flags&flagScore != 0 && f.name.kind == kindNone && f.name.scope >= scopeTest {
+	if f.name.flags&flagWeak != 0 && f.name.kind == kindNone && f.name.scope >= scopeTest {
 		f.name.kind = kindAccuracy
 	}
 	if s.context != kindNone && f.name.isScope() && !f.isWhole {

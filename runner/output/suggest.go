@@ -2,7 +2,7 @@ package output
 
 import "regexp"
 
-// suggestion is a line with a number that may count epochs, and what later lines with the same name had.
+// suggestion is a line with a number that may count epochs, and the course of the numbers with its name.
 type suggestion struct {
 	text, pattern string
 	name          uint64

@@ -3,6 +3,7 @@ package output
 import (
 	"bytes"
 	"hash/maphash"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -61,23 +62,23 @@ const (
 type flag uint32
 
 const (
-	flagExcluded flag = 1 << iota // the number is about something else: best, target, top-5
-	flagConfig                    // a setting: total, maximum, every
-	flagPart                      // the time of a part of an epoch, or until the end
-	flagTotal                     // the time since the start, or of the whole epoch
-	flagForeign                   // the line is no training: downloads, plans, restored files
-	flagFile                      // the line is about a file: a checkpoint is saved
-	flagMean                      // the value is already a mean
-	flagNeutral                   // the word adds nothing to the name
-	flagLevel                     // the level of a logger, or another word that is no part of a name
-	flagSummary                   // the line is about the whole run
-	flagSetting                   // a number that is no result, such as the learning rate
-	flagScore                     // a weak name: a score or an error of unknown data, or a loss beside the loss
-	flagBytes                     // a unit of size
-	flagLocation                  // the ending of a source file
-	flagIndirect                  // "key" or "value" of a pair in JSON
-	flagEnd                       // something ended, with its heading
-	flagEnding                    // the ending of a file
+	flagExcluded  flag = 1 << iota // the number is about something else: best, target, top-5
+	flagConfig                     // a setting: total, maximum, every
+	flagPart                       // the time of a part of an epoch, or until the end
+	flagTotal                      // the time since the start, or of the whole epoch
+	flagForeign                    // the line is no training: downloads, plans, restored files
+	flagFile                       // the line is about a file: a checkpoint is saved
+	flagMean                       // the value is already a mean
+	flagNeutral                    // the word adds nothing to the name
+	flagLevel                      // the level of a logger, or another word that is no part of a name
+	flagSummary                    // the line is about the whole run
+	flagSetting                    // a number that is no result, such as the learning rate
+	flagWeak                       // a weak name: a score or an error of unknown data, or one of several losses
+	flagBytes                      // a unit of size
+	flagLocation                   // the ending of a source file
+	flagIndirect                   // "key" or "value" of a pair in JSON
+	flagEnd                        // something ended, and with it the scope of its heading
+	flagExtension                  // the extension of a file name
 )
 
 // word is the entry of a word.
@@ -115,14 +116,15 @@ var definitions = []struct {
 		bbox_map`},
 	{word{kind: kindOverlap}, "iou miou dice jaccard mdice"},
 	{word{kind: kindRate}, "merror wer cer per eer error_rate"},
-	{word{kind: kindRate, flags: flagScore}, "error err errors"},
+	{word{kind: kindRate, flags: flagWeak}, "error err errors"},
 	{word{kind: kindOther}, `
 		r2 bleu rouge rougel psnr ssim reward spearman pearson kappa mcc ndcg meteor cider recall
 		precision`},
 	{word{kind: kindLoss}, `
-		loss losses logloss mlogloss multi_logloss binary_logloss deviance 损失 損失 손실 потери потеря perte verlust pérdida perda perdita
-		strata kayıp verlies`},
-	{word{kind: kindLoss, flags: flagScore}, "nll crossentropy xent objective elbo ce bce cross_entropy cross-entropy"},
+		loss losses logloss mlogloss multi_logloss binary_logloss deviance 损失 損失 손실 потери потеря
+		perte verlust pérdida perda perdita strata kayıp verlies`},
+	{word{kind: kindLoss, flags: flagWeak}, `
+		nll crossentropy xent objective elbo ce bce cross_entropy cross-entropy`},
 	{word{kind: kindDistance}, "rmse mse mae l1 l2 mape rmsle squared absolute square reconstruction relative"},
 	{word{kind: kindPerplexity}, "ppl perplexity"},
 	{word{kind: kindAccuracy}, `
@@ -183,14 +185,14 @@ var definitions = []struct {
 		set value cost rate of is was micro macro weighted multiclass binary categorical sparse final
 		metric metrics epoch_loss s lm model overall_acc the on cls_acc global dataset
 		current softmax multi evaluator m mini in and with per-token finished_in`},
-	{word{flags: flagNeutral | flagScore}, "score"},
+	{word{flags: flagNeutral | flagWeak}, "score"},
 	{word{flags: flagLevel}, "info debug warn warning error: notice trace fatal critical root main"},
 	{word{flags: flagLevel | flagNeutral}, "nan inf infinity none null"}, // which end a name, as numbers do
 	{word{flags: flagSummary}, "train_runtime"},
 	{word{flags: flagIndirect}, "key tag metric_name"},
 	{word{flags: flagLocation}, "py cpp cc scala java"},
-	{word{flags: flagEnding}, "pth pt h5 keras pkl npz safetensors tar onnx"},
-	{word{flags: flagFile | flagEnding}, "ckpt"},
+	{word{flags: flagExtension}, "pth pt h5 keras pkl npz safetensors tar onnx"},
+	{word{flags: flagFile | flagExtension}, "ckpt"},
 	{word{counter: countsInner, flags: flagExcluded}, "class"}, // a line may be about one
 	{word{flags: flagBytes}, "b kb mb gb kib mib gib tb bytes"},
 }
@@ -231,11 +233,9 @@ var hashSeed = maphash.MakeSeed()
 
 // hashOf returns the hash of a word, whatever its case.
 func hashOf(t []byte) uint64 {
-	isLower := func(c byte) bool { return c < utf8.RuneSelf && (c < 'A' || c > 'Z') }
-	for _, c := range t {
-		if !isLower(c) {
-			return maphash.Bytes(hashSeed, bytes.ToLower(t))
-		}
+	mayBeUpper := func(c byte) bool { return c >= utf8.RuneSelf || c >= 'A' && c <= 'Z' }
+	if slices.ContainsFunc(t, mayBeUpper) { // ToLower allocates
+		t = bytes.ToLower(t)
 	}
 	return maphash.Bytes(hashSeed, t)
 }
