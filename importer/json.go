@@ -250,6 +250,8 @@ func (d *runDraft) lists(of map[string][]*float64) *Refusal {
 			return refuse(ReasonEpochs, name, "%d values, but %d epochs have a time", len(list), len(took))
 		}
 	}
+	// A low percentage alone may look like a ratio.
+	arePercentages := slices.ContainsFunc(of[listAccuracies], func(v *float64) bool { return v != nil && *v > 1 })
 	for i, v := range took {
 		if v == nil || !(*v > 0) {
 			return refuse(ReasonPositive, listSeconds, "the time of epoch %d is not above 0", i+1)
@@ -258,26 +260,14 @@ func (d *runDraft) lists(of map[string][]*float64) *Refusal {
 		if list := of[listAccuracies]; len(list) > 0 {
 			e.Accuracy = list[i]
 		}
+		if arePercentages && e.Accuracy != nil {
+			r := output.FromPercent(*e.Accuracy)
+			e.Accuracy = &r
+		}
 		if list := of[listLosses]; len(list) > 0 {
 			e.Loss = list[i]
 		}
 		d.epochs = append(d.epochs, e)
 	}
-	convertPercentages(d.epochs)
 	return nil
-}
-
-// convertPercentages converts the accuracies of epochs to ratios if one of them is above 1: a low
-// percentage alone may look like a ratio.
-func convertPercentages(epochs []PastEpoch) {
-	isPercent := func(e PastEpoch) bool { return e.Accuracy != nil && *e.Accuracy > 1 }
-	if !slices.ContainsFunc(epochs, isPercent) {
-		return
-	}
-	for i := range epochs {
-		if v := epochs[i].Accuracy; v != nil {
-			r := output.FromPercent(*v)
-			epochs[i].Accuracy = &r
-		}
-	}
 }
