@@ -35,9 +35,9 @@ func newEpochState(startedAt time.Time) *epochState {
 // add takes reports, and returns the epochs that are accepted. A number must be greater than the
 // previous one, and at most the number of requested epochs. An epoch without a reported duration lasts
 // from the previous report to this one, by the monotonic clock. The first such duration includes the
-// start-up, unless the start of the epoch was printed or the second one is known, too: then the first
-// epoch counts as long as the second one. Reports whose epochs ended at different times were only held
-// back until they were confirmed.
+// start-up, unless the start of the epoch was printed. If the second report comes with the first, the
+// first epoch counts as long as the second one, and the rest of its time is the start-up. Reports whose
+// epochs ended at different times were only held back until they were confirmed.
 func (f *epochState) add(reports []output.EpochReport) (accepted []finishedEpoch) {
 	if !f.hasReport && len(reports) > 1 {
 		r, next := &reports[0], &reports[1]
