@@ -33,7 +33,7 @@ type Champion struct {
 const (
 	DecidedFirst      = "first"      // the target had no regressor
 	DecidedFit        = "fit"        // it has learned from more runs
-	DecidedCorrection = "correction" // its corrections for drift have changed
+	DecidedCorrection = "correction" // it is adjusted for drift
 	DecidedRequest    = "request"    // a user requested it
 )
 

@@ -11,8 +11,8 @@
 // a run changes answers within seconds of its end, whatever the size of the past. After a restart
 // the first fit is complete.
 //
-// While times drift, a fit corrects the served regressor by factors from the ended runs. Each correction
-// that begins, changes or ends is published as regressor.<target>.drift. The trainer reads from the
+// While times drift, a fit multiplies the times of earlier runs by factors from the later ones. Each
+// such correction that begins, changes or ends is published as regressor.<target>.drift. The trainer reads from the
 // log which corrections it has published.
 //
 // Fit is the fit alone, a pure function of examples and the previous manifest. Simulations and

@@ -20,7 +20,7 @@ var ErrTooFewExamples = errors.New("too few examples")
 type Files struct {
 	Model, Manifest []byte
 	Scores          []evidence.RefitScore
-	Correction      string // why predictions are corrected for drift; "" if they are not
+	Correction      string // the drift that the fit is adjusted for; "" if there is none
 }
 
 // manifestOf returns the manifest of a fit, without its state.

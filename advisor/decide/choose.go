@@ -169,7 +169,8 @@ func (p *problem) chooseScore(all []candidate) choice {
 // known are not chosen if others are unknown. A running job continues unchanged.
 func (p *problem) exploreFirst(all []candidate, hasTime bool) choice {
 	for i := range all {
-		switch all[i].Reason = reasonUnknown; {
+		all[i].Reason = reasonUnknown
+		switch {
 		case hasTime || p.r.EpochTime == nil:
 		case all[i].PredictedSeconds != nil && p.Self == nil:
 			all[i].Reason = reasonKnown

@@ -9,7 +9,7 @@
 //	t := p.Time(configuration, epochs)                     // a distribution
 //	t.Median(), t.Quantile(0.95), t.Probability(600)       // seconds, seconds, 0 to 1
 //	t.Support.Promisable()                                 // is there evidence?
-//	p.Rest(configuration, done, epochs)               // of a running job
+//	p.Rest(configuration, done, epochs)                    // of a running job
 //	p.Accuracy(configuration, epochs).Mean
 //	p.Reaches(configuration, 0.9, epochs)                  // P(accuracy >= 0.9)
 //
@@ -32,10 +32,10 @@
 // cannot contradict each other. The product of the probabilities of time and accuracy is their
 // joint probability.
 //
-// Drift shows in the residuals of new runs: factors for the scopes whose times jumped, found by
-// sequential tests. Runs from before a jump are adjusted by them for the next fit. A State is a
-// Regressor in use with its drift, and Update returns the next one. A Memory makes a fit repeat only
-// the subjects whose runs have changed.
+// Sequential tests of the residuals of new runs detect drift: they find the scopes whose times jumped,
+// with a factor for each. A fit multiplies the times from before a jump by its factor, or drops them.
+// A State is a Regressor in use with its drift, and Update returns the next one. A Memory makes a fit
+// repeat only the subjects whose runs have changed.
 //
 // # Guarantees
 //

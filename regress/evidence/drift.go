@@ -29,8 +29,8 @@ func (p *Predictor) Residual(r *Run) (Residual, bool) {
 		Shared: total.shared}, true
 }
 
-// DriftState has what new runs show about drift since a base was fitted. It follows from the residuals
-// in the order of the ends of the runs. It is plain data. The zero value has no residuals.
+// DriftState is the drift since a base was fitted. It follows from the residuals of new runs in the order
+// of their ends. It is plain data. The zero value has no residuals.
 type DriftState struct {
 	// Residuals of the last runs, oldest first, at most MaxResiduals.
 	Residuals []Residual `json:"residuals,omitempty"`
@@ -47,8 +47,7 @@ func (d DriftState) Add(r Residual) DriftState {
 	return d
 }
 
-// MaxPastFactors is the maximum number of factors that are kept after refits replaced them; older
-// ones are dropped.
+// MaxPastFactors is the maximum number of past factors that are kept; older ones are dropped.
 const MaxPastFactors = 64
 
 // Refitted returns the state for a new base that learned from the adjusted runs of the residuals. The

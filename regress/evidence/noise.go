@@ -67,7 +67,7 @@ func (c *compiledCurve) noise(r *runCurve) (residuals []float64, s spread) {
 		residuals = clippedResiduals(y)
 		return residuals, spread{sumOfSquares(residuals), (float64(epochs) - 2) * (1 - 1/float64(c.Runs))}
 	}
-	for i := range logs[1:] { // the curve is this run: only differences of neighbours tell its noise
+	for i := range logs[1:] { // the curve is this run: only differences of neighbours show its noise
 		logs[i] = logs[i+1] - logs[i]
 	}
 	d := max(.5, (float64(epochs)-3)/1.5)

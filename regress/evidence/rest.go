@@ -34,8 +34,8 @@ func flat(epochs int) float64 { return float64(epochs) }
 type paceFilter struct {
 	state      [3]float64 // effect, slope, correlated noise
 	covariance [3][3]float64
-	longest    int     // epochs of the curve that were measured
-	beyond     float64 // variance of the pace in each octave of epochs after them, and of its trend
+	longest    int     // measured epochs of the curve
+	beyond     float64 // variance of the pace, and of its trend, in each octave after the measured epochs
 	white      float64 // variance of an epoch's independent noise
 	correlated float64 // variance of the correlated noise
 	done       int     // epochs
@@ -63,7 +63,7 @@ func newPaceFilter(run, slope, white, correlated float64, epochs int) *paceFilte
 // observe adds epochs that were measured together, which the curve expected to take some seconds.
 func (f *paceFilter) observe(epochs int, seconds, expected float64) {
 	first := f.done + 1
-	f.leave(f.done, f.done+epochs)
+	f.addUnmeasured(f.done, f.done+epochs)
 	f.done += epochs
 	f.advance(math.Pow(epochCorrelation, float64(epochs)))
 	if f.done < 2 || !(seconds > 0) || !(expected > 0) {
@@ -122,9 +122,9 @@ func (f *paceFilter) advance(fade float64) {
 	f.covariance[2][2] += f.correlated * (1 - fade*fade)
 }
 
-// leave adds what is unknown of epochs after the measured ones: how the pace changes, which is a random
-// walk in octaves of epochs, and with which trend.
-func (f *paceFilter) leave(before, after int) {
+// addUnmeasured adds the uncertainty of epochs after the measured ones: the pace is a random walk in
+// octaves of epochs, and its trend is unknown.
+func (f *paceFilter) addUnmeasured(before, after int) {
 	if after <= f.longest {
 		return
 	}
@@ -153,7 +153,8 @@ func (f *paceFilter) rest(of curveOf, total int) (location, variance float64) {
 	left := total - f.done
 	sum, squares, before := 0.0, 0.0, of(f.done)
 	var mean [3]float64
-	unmeasured, trend := 0.0, 0.0 // seconds after the measured epochs, and with the octaves until then
+	// Seconds after the measured epochs, and the same seconds weighted by their octaves after these.
+	unmeasured, trend := 0.0, 0.0
 	for n := f.done; n < total; {
 		k := min(1+(n-f.done)/3, total-n)
 		after := of(n + k)

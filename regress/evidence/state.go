@@ -17,8 +17,8 @@ type State struct {
 	// that it has learned from.
 	Through time.Time `json:"through,omitzero"`
 	Learned int       `json:"learned"`
-	// Later runs, by name: those that were Compared with the base, and those of which it had no
-	// evidence, which are New to it.
+	// Compared and New are the names of later runs. Compared runs have residuals; New runs have none,
+	// because the base had too little evidence to predict them.
 	Compared []string `json:"compared,omitempty"`
 	New      []string `json:"new,omitempty"`
 	// Drift contains the residuals of the compared runs.
@@ -41,7 +41,7 @@ func (s *State) setBase(r *Regressor) (err error) {
 // ignores runs that are known. The served regressor does not change.
 func (s *State) follow(runs []Run) (*State, error) {
 	next := *s
-	if next.Base == nil || next.compiled == nil {
+	if next.compiled == nil {
 		if err := next.setBase(s.base()); err != nil {
 			return nil, err
 		}
@@ -75,7 +75,7 @@ func byEnd(a, b Run) int {
 }
 
 // Adjusted returns the runs as the served fit used them: times from before jumps are removed or
-// multiplied.
+// multiplied by factors.
 func (s *State) Adjusted(runs []Run) []Run {
 	p := s.compiled
 	if p == nil {

@@ -115,11 +115,12 @@ func (t *TimeModel) smooth() {
 // shape is how the time of some epochs differs from their number times the pace, over the
 // configurations of a model: what first epochs and trends add.
 type shape struct {
-	epochs            []int // shapeGrid and those of the longest run; it is constant beyond
-	points            []estimate
-	variance, degrees float64 // of a run of a configuration without runs
+	epochs            []int      // those of shapeGrid, and the length of the longest run
+	points            []estimate // at these epochs; the shape is constant after the last one
+	variance, degrees float64    // of a run of a configuration without runs
 }
 
+// shapeGrid are epochs at which every shape has a point.
 var shapeGrid = [...]int{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096, 16384, 65536}
 
 func newShape(curves []*compiledCurve, longest int) (s shape) {
