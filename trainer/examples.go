@@ -106,7 +106,8 @@ func (p *Past) startup(r *run) (x Example, ok bool) {
 		if len(r.epochs) == 1 || r.epochs[1].afterBatchChange {
 			return x, false
 		}
-		seconds += e.seconds - r.epochs[1].seconds // for which it counts in the time of the epochs
+		// The epoch counts as long as the second one; the rest of its time is start-up.
+		seconds += e.seconds - r.epochs[1].seconds
 	}
 	if e.number != 1 || !(seconds > 0) {
 		return x, false
