@@ -6,14 +6,15 @@ import (
 	"courier/schemas"
 )
 
-// BatchAndCPUs is the part of a configuration that an alternative sets. Workers is 0 for a single one.
-type BatchAndCPUs struct {
+// BatchAndShape is the part of a configuration that an alternative sets: the batch size, the number of
+// workers (0 for a single one), and the CPUs of each.
+type BatchAndShape struct {
 	BatchSize, CPUs uint32
 	Workers         uint32 `json:",omitempty"`
 }
 
-func batchAndCPUs(s *schemas.Setting) BatchAndCPUs {
-	c := BatchAndCPUs{BatchSize: s.BatchSize, CPUs: s.CPUs}
+func batchAndShape(s *schemas.Setting) BatchAndShape {
+	c := BatchAndShape{BatchSize: s.BatchSize, CPUs: s.CPUs}
 	if s.Workers > 1 {
 		c.Workers = s.Workers
 	}
@@ -22,7 +23,7 @@ func batchAndCPUs(s *schemas.Setting) BatchAndCPUs {
 
 // Failure is a configuration whose last runs failed one after the other.
 type Failure struct {
-	BatchAndCPUs
+	BatchAndShape
 	NodeType string `json:"node_type,omitempty"`
 	Runs     int    `json:"runs"`             // in a row
 	Reason   string `json:"reason,omitempty"` // of the last one
@@ -31,9 +32,9 @@ type Failure struct {
 // Model holds the facts that events report about a model on a dataset. The slices are never changed
 // in place, because questions share them.
 type Model struct {
-	Failures       []Failure      `json:"failures,omitempty"`       // by time, at most maxFailures
-	Configurations []BatchAndCPUs `json:"configurations,omitempty"` // with an epoch, at most maxTried
-	Ends           []EpochsEnd    `json:"ends,omitempty"`           // of its last jobs, at most maxEnds
+	Failures       []Failure       `json:"failures,omitempty"`       // by time, at most maxFailures
+	Configurations []BatchAndShape `json:"configurations,omitempty"` // with an epoch, at most maxTried
+	Ends           []EpochsEnd     `json:"ends,omitempty"`           // of its last jobs, at most maxEnds
 
 	// OwnBatchSize is the batch size in the last epoch of a job whose request did not know it; 0: unknown.
 	OwnBatchSize uint32 `json:"own_batch_size,omitempty"`
@@ -77,8 +78,8 @@ const maxFailures = 32
 const UsualFailure = 2
 
 // ended records how a run of a configuration ended: a failure counts until a run succeeds.
-func (m *Model) ended(c BatchAndCPUs, nodeType string, e *schemas.Ended) {
-	isSame := func(f Failure) bool { return f.BatchAndCPUs == c && f.NodeType == nodeType }
+func (m *Model) ended(c BatchAndShape, nodeType string, e *schemas.Ended) {
+	isSame := func(f Failure) bool { return f.BatchAndShape == c && f.NodeType == nodeType }
 	at := slices.IndexFunc(m.Failures, isSame)
 	switch e.Outcome {
 	case schemas.EventFinished:
@@ -86,7 +87,7 @@ func (m *Model) ended(c BatchAndCPUs, nodeType string, e *schemas.Ended) {
 			m.Failures = slices.Delete(slices.Clone(m.Failures), at, at+1)
 		}
 	case schemas.EventFailed:
-		f := Failure{BatchAndCPUs: c, NodeType: nodeType}
+		f := Failure{BatchAndShape: c, NodeType: nodeType}
 		kept := slices.Clone(m.Failures)
 		if at >= 0 {
 			f = kept[at]
@@ -108,7 +109,7 @@ func (m *Model) stopped(j *Job) {
 
 // add records the configuration of an epoch.
 func (m *Model) add(s *schemas.Setting) {
-	c := batchAndCPUs(s)
+	c := batchAndShape(s)
 	if len(m.Configurations) < maxTried && !slices.Contains(m.Configurations, c) {
 		m.Configurations = append(slices.Clip(m.Configurations), c)
 	}

@@ -125,7 +125,7 @@ func (c *Cluster) end(e *schemas.Ended, sequence uint64, storedAt time.Time) *Jo
 	if len(j.Hardware) > 0 {
 		nodeType = j.Hardware[0].NodeType()
 	}
-	m.ended(batchAndCPUs(&j.Setting), nodeType, e)
+	m.ended(batchAndShape(&j.Setting), nodeType, e)
 	if j.IsOver() {
 		j.dropProgress()
 	}

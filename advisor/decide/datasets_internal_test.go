@@ -82,7 +82,7 @@ func TestCluster_SeparatesTheDatasetsOfAModel(t *testing.T) {
 		})
 		q.JobID = ""
 		ask := Ask(c, q.WithDefaults(), at.Add(time.Minute))
-		tried := []cluster.BatchAndCPUs{{BatchSize: of.batch, CPUs: 2}}
+		tried := []cluster.BatchAndShape{{BatchSize: of.batch, CPUs: 2}}
 		if diff := cmp.Diff(tried, ask.Tried); diff != "" {
 			t.Errorf("%s: tried (-want +got):\n%s", of.dataset, diff)
 		}

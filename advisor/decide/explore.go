@@ -8,14 +8,14 @@ import (
 
 // distance returns the Euclidean distance in doublings. An unknown batch size or number of workers counts
 // as 1.
-func distance(c, to cluster.BatchAndCPUs) float64 {
+func distance(c, to cluster.BatchAndShape) float64 {
 	doublings := func(a, b uint32) float64 { return math.Log2(float64(max(a, 1)) / float64(max(b, 1))) }
 	d := math.Hypot(doublings(c.BatchSize, to.BatchSize), doublings(c.CPUs, to.CPUs))
 	return math.Hypot(d, doublings(c.Workers, to.Workers))
 }
 
 // nearest returns the distance to the nearest of some configurations, +Inf without any.
-func nearest(c cluster.BatchAndCPUs, to []cluster.BatchAndCPUs) float64 {
+func nearest(c cluster.BatchAndShape, to []cluster.BatchAndShape) float64 {
 	lowest := math.Inf(1)
 	for _, t := range to {
 		lowest = min(lowest, distance(c, t))
@@ -28,14 +28,14 @@ func mayKeepSLO(c *candidate) bool { return ProbabilityOf(&c.Alternative) >= Lik
 
 // farthest returns the index of the allowed candidate that is farthest from the tried
 // configurations; -1 if none is allowed. The shortest epoch breaks ties.
-func farthest(all []candidate, tried []cluster.BatchAndCPUs, isAllowed func(*candidate) bool) int {
+func farthest(all []candidate, tried []cluster.BatchAndShape, isAllowed func(*candidate) bool) int {
 	best, highest := -1, -1.0
 	for i := range all {
 		c := &all[i]
 		if !isAllowed(c) {
 			continue
 		}
-		d := nearest(cluster.BatchAndCPUs{BatchSize: c.BatchSize, CPUs: c.CPUs, Workers: c.Workers}, tried)
+		d := nearest(cluster.BatchAndShape{BatchSize: c.BatchSize, CPUs: c.CPUs, Workers: c.Workers}, tried)
 		if best >= 0 && d == highest {
 			b := &all[best]
 			if c.BatchSize > b.BatchSize || c.BatchSize == b.BatchSize && c.CPUs > b.CPUs {

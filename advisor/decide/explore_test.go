@@ -15,13 +15,13 @@ import (
 // minimum of five configurations; the first ones are far apart.
 func TestDecide_ExploresUntriedConfigurations(t *testing.T) {
 	state := cluster.New()
-	var order []cluster.BatchAndCPUs
+	var order []cluster.BatchAndShape
 	for n := range uint32(6) {
 		q := decide.Ask(state, request(func(q *schemas.JobRequest) {
 			q.BatchSizes, q.CPUs = []int{4, 16, 64}, schemas.CPUs{1, 2}
 		}), time.Unix(0, 0))
 		chosen := decide.Decide(q, decide.Regressors{}, time.Unix(0, 0)).Chosen
-		order = append(order, cluster.BatchAndCPUs{BatchSize: chosen.BatchSize, CPUs: chosen.CPUs})
+		order = append(order, cluster.BatchAndShape{BatchSize: chosen.BatchSize, CPUs: chosen.CPUs})
 		e := &schemas.Epoch{
 			Setting: schemas.Setting{
 				Model:     advisortest.Model,
@@ -36,13 +36,13 @@ func TestDecide_ExploresUntriedConfigurations(t *testing.T) {
 		e.JobID, e.Run = string(rune('a'+n)), 1
 		state.Apply(e, uint64(n+1), time.Unix(0, 0))
 	}
-	if first, second := (cluster.BatchAndCPUs{
+	if first, second := (cluster.BatchAndShape{
 		BatchSize: 64,
 		CPUs:      2,
-	}), (cluster.BatchAndCPUs{BatchSize: 4, CPUs: 1}); order[0] != first || order[1] != second {
+	}), (cluster.BatchAndShape{BatchSize: 4, CPUs: 1}); order[0] != first || order[1] != second {
 		t.Errorf("got order %v, want %v, then the opposite corner %v", order, first, second)
 	}
-	seen := map[cluster.BatchAndCPUs]bool{}
+	seen := map[cluster.BatchAndShape]bool{}
 	for _, c := range order {
 		if seen[c] {
 			t.Errorf("exploration order %v repeats %v, want each candidate once", order, c)
@@ -56,10 +56,10 @@ func TestDecide_ExploresUntriedConfigurations(t *testing.T) {
 func TestDecide_HasNoFiguresOfAModelThatNeverRan(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		tried []cluster.BatchAndCPUs
+		tried []cluster.BatchAndShape
 	}{
 		{"nothing was tried", nil},
-		{"two of three were tried", []cluster.BatchAndCPUs{{BatchSize: 4, CPUs: 2}, {BatchSize: 64, CPUs: 2}}},
+		{"two of three were tried", []cluster.BatchAndShape{{BatchSize: 4, CPUs: 2}, {BatchSize: 64, CPUs: 2}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			q := &decide.Question{Tried: c.tried, Request: request(func(q *schemas.JobRequest) {
@@ -77,7 +77,7 @@ func TestDecide_HasNoFiguresOfAModelThatNeverRan(t *testing.T) {
 					t.Errorf("alternative %+v has figures, want none", alt)
 				}
 			}
-			chosen := cluster.BatchAndCPUs{BatchSize: a.Chosen.BatchSize, CPUs: a.Chosen.CPUs}
+			chosen := cluster.BatchAndShape{BatchSize: a.Chosen.BatchSize, CPUs: a.Chosen.CPUs}
 			if slices.Contains(c.tried, chosen) {
 				t.Errorf("got %+v, want an untried candidate", chosen)
 			}

@@ -165,7 +165,7 @@ func (a *answer) unknownTime() string {
 		text = fmt.Sprintf("%s has %s, but no live node has %s",
 			a.modelText(), ran, schemas.FormatCPUs(c.Processes()))
 		next = ": on such a node, run it with "
-	case slices.ContainsFunc(a.Tried, func(t cluster.BatchAndCPUs) bool { return t.Workers == c.Workers }):
+	case slices.ContainsFunc(a.Tried, func(t cluster.BatchAndShape) bool { return t.Workers == c.Workers }):
 		text = fmt.Sprintf("nothing has been learned yet about %s, which has run", a.modelText())
 	default:
 		text = "nothing is known yet about " + a.unknownModel()

@@ -14,16 +14,16 @@ import (
 type Question struct {
 	Request  schemas.JobRequest // with defaults
 	JobID    string
-	Run      uint32                 // 0 before the first start
-	Nodes    []string               // that the job runs on, or would
-	Hardware []schemas.Hardware     // of Nodes, in the same order
-	Foreign  []schemas.Foreign      // load of Nodes that no job causes, in the same order
-	Elapsed  time.Duration          // part of the SLO that has passed since submission
-	Self     *Member                // progress of the job; nil before it runs
-	Others   []Member               // co-located jobs, directly or through other jobs
-	Tried    []cluster.BatchAndCPUs // with epochs of this model on this dataset in the log
-	Failures []cluster.Failure      // configurations of this model whose last runs failed
-	Stops    []cluster.EpochsEnd    // ends of jobs of this model, if this one may stop early like them
+	Run      uint32                  // 0 before the first start
+	Nodes    []string                // that the job runs on, or would
+	Hardware []schemas.Hardware      // of Nodes, in the same order
+	Foreign  []schemas.Foreign       // load of Nodes that no job causes, in the same order
+	Elapsed  time.Duration           // part of the SLO that has passed since submission
+	Self     *Member                 // progress of the job; nil before it runs
+	Others   []Member                // co-located jobs, directly or through other jobs
+	Tried    []cluster.BatchAndShape // with epochs of this model on this dataset in the log
+	Failures []cluster.Failure       // configurations of this model whose last runs failed
+	Stops    []cluster.EpochsEnd     // ends of jobs of this model, if this one may stop early like them
 
 	// notGranted are numbers of CPUs that cannot be chosen. The answer lists them last.
 	notGranted []int
