@@ -21,7 +21,8 @@ func (a *Advisor) personSubmit(
 	}
 	if len(q.CPUs) > 0 {
 		a.mu.RLock()
-		err := a.checkCores(q.Nodes, slices.Max(q.CPUs)*int(max(1, slices.Max(q.WorkerCounts()))))
+		processes := schemas.Processes(slices.Max(q.WorkerCounts()), uint32(slices.Max(q.CPUs)))
+		err := a.checkCores(q.Nodes, int(processes))
 		a.mu.RUnlock()
 		if err != nil {
 			return nil, err
@@ -118,10 +119,14 @@ func (a *Advisor) checkGranted(id string, s *schemas.Setting) error {
 	if !slices.Contains(q.CPUs, int(s.CPUs)) {
 		return schemas.Invalid("cpus", "job %s was submitted with %v CPUs, not with %d", id, q.CPUs, s.CPUs)
 	}
-	isGranted := func(workers uint32) bool { return s.IsShape(workers, s.CPUs) }
+	isGranted := func(workers uint32) bool { return schemas.IsSameWorkers(workers, s.Workers) }
 	if !slices.ContainsFunc(q.WorkerCounts(), isGranted) {
+		granted := q.Workers
+		if len(granted) == 0 {
+			granted = schemas.Workers{1}
+		}
 		return schemas.Invalid("workers", "job %s was submitted with %v workers, not with %d",
-			id, q.Workers, s.Workers)
+			id, granted, max(s.Workers, 1))
 	}
 	return nil
 }

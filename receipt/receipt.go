@@ -290,8 +290,8 @@ func (r *JobReceipt) compare(s *Story) {
 func (r *JobReceipt) runsIn(a *schemas.Advice) int {
 	for i := range a.Alternatives {
 		alt := &a.Alternatives[i]
-		if alt.BatchSize == r.BatchSize && alt.CPUs == r.CPUs && alt.Workers == r.Workers &&
-			alt.Evidence != nil && alt.Evidence.Time != nil {
+		if alt.BatchSize == r.BatchSize && alt.CPUs == r.CPUs &&
+			schemas.IsSameWorkers(alt.Workers, r.Workers) && alt.Evidence != nil && alt.Evidence.Time != nil {
 			return int(alt.Evidence.Time.ConfigurationRuns)
 		}
 	}

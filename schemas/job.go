@@ -27,7 +27,7 @@ type Setting struct {
 	Nodes []string `json:"nodes" ch:"nodes"`
 }
 
-// Processes returns the CPUs of all workers: what the job occupies on its nodes.
+// Processes returns the number of CPUs that all workers occupy on the nodes of the job.
 func (s *Setting) Processes() uint32 { return Processes(s.Workers, s.CPUs) }
 
 // Processes returns the CPUs of a number of workers, 0 for a single one.
@@ -35,8 +35,11 @@ func Processes(workers, cpus uint32) uint32 { return max(workers, 1) * cpus }
 
 // IsShape reports whether the job runs with a number of workers, 0 for a single one, and CPUs of each.
 func (s *Setting) IsShape(workers, cpus uint32) bool {
-	return max(s.Workers, 1) == max(workers, 1) && s.CPUs == cpus
+	return IsSameWorkers(s.Workers, workers) && s.CPUs == cpus
 }
+
+// IsSameWorkers reports whether two numbers of workers, each 0 or 1 for a single one, are the same.
+func IsSameWorkers(a, b uint32) bool { return max(a, 1) == max(b, 1) }
 
 // LearnedModel returns the model under which runs with these workers are learned and predicted. Runs with
 // another number of workers are a model of their own: each step averages the batches of all workers, so

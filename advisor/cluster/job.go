@@ -64,7 +64,8 @@ type Job struct {
 
 	ClockLag     time.Duration `json:"clock_lag,omitempty"`     // minimum lag of the runner behind the submitter
 	HasHeartbeat bool          `json:"has_heartbeat,omitempty"` // its runner sends heartbeats
-	// HasLastHeartbeat: one has reported the end of the run, whose event is not applied yet.
+	// HasLastHeartbeat: a heartbeat has reported the end of the run, and the event of the end is not
+	// applied yet.
 	HasLastHeartbeat bool          `json:"has_last_heartbeat,omitempty"`
 	Within           EpochProgress `json:"-"`                  // of its running epoch, by heartbeats
 	LastSeen         time.Time     `json:"last_seen,omitzero"` // last event or heartbeat, by this clock or the server's
@@ -223,7 +224,7 @@ func (j *Job) asAdvised() bool {
 	p := j.Promise
 	isBatchSize := p != nil && (p.BatchSize == 0 || j.InitialBatch == p.BatchSize)
 	return isBatchSize && j.Run == 1 && j.InitialCPUs == p.CPUs &&
-		max(j.Setting.Workers, 1) == max(p.Workers, 1) && j.Setting.Epochs == p.Epochs
+		schemas.IsSameWorkers(j.Setting.Workers, p.Workers) && j.Setting.Epochs == p.Epochs
 }
 
 // promisedCPUs returns the mean number of CPUs that the job was promised on each of its nodes.

@@ -32,7 +32,7 @@ CREATE TABLE IF NOT EXISTS job_submitted (
     decision LowCardinality(String),
     batch_size UInt32,
     cpus UInt32,
-    workers UInt32 COMMENT 'Workers of the job with these CPUs each; 0: a single one.',
+    workers UInt32 COMMENT 'Number of workers, each with these CPUs; 0: a single one.',
     predicted_seconds Nullable(Float64),
     predicted_accuracy Nullable(Float64),
     probability Nullable(Float64),
@@ -64,7 +64,7 @@ CREATE TABLE IF NOT EXISTS job_started (
     dataset LowCardinality(String),
     batch_size UInt32,
     cpus UInt32,
-    workers UInt32 COMMENT 'Workers of the job with these CPUs each; 0: a single one.',
+    workers UInt32 COMMENT 'Number of workers, each with these CPUs; 0: a single one.',
     epochs UInt32,
     training_samples UInt64,
     nodes Array(LowCardinality(String)),
@@ -91,7 +91,7 @@ CREATE TABLE IF NOT EXISTS job_epoch (
     dataset LowCardinality(String),
     batch_size UInt32,
     cpus UInt32,
-    workers UInt32 COMMENT 'Workers of the job with these CPUs each; 0: a single one.',
+    workers UInt32 COMMENT 'Number of workers, each with these CPUs; 0: a single one.',
     epochs UInt32,
     training_samples UInt64,
     nodes Array(LowCardinality(String)),
@@ -144,7 +144,7 @@ CREATE TABLE IF NOT EXISTS job_ended (
     dataset LowCardinality(String),
     batch_size UInt32,
     cpus UInt32,
-    workers UInt32 COMMENT 'Workers of the job with these CPUs each; 0: a single one.',
+    workers UInt32 COMMENT 'Number of workers, each with these CPUs; 0: a single one.',
     epochs UInt32,
     training_samples UInt64,
     nodes Array(LowCardinality(String))
@@ -174,7 +174,7 @@ CREATE TABLE IF NOT EXISTS job_advice (
     processes Float64,
     batch_size UInt32,
     cpus UInt32,
-    workers UInt32 COMMENT 'Workers of the job with these CPUs each; 0: a single one.',
+    workers UInt32 COMMENT 'Number of workers, each with these CPUs; 0: a single one.',
     epochs UInt32,
     predicted_seconds Nullable(Float64),
     upper_bound_seconds Nullable(Float64),
@@ -1014,7 +1014,7 @@ WHERE s.slo_seconds > 0
         if(a.job_id != '', a.batch_size, s.batch_size)
     )
     AND e.cpus = if(a.job_id != '', a.cpus, s.cpus)
-    AND e.workers = if(a.job_id != '', a.workers, s.workers)
+    AND greatest(e.workers, 1) = greatest(if(a.job_id != '', a.workers, s.workers), 1)
 SETTINGS join_use_nulls = 0;
 
 -- Warnings of a rising loss do not depend on the SLO, so they are no warnings that it is at risk.
