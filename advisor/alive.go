@@ -14,7 +14,7 @@ func (a *Advisor) listenAlive(ctx context.Context) error {
 	return a.bus.ListenPersons(ctx, []string{alive, schemas.PersonSubject("*", alive)}, a.onAlive)
 }
 
-// onAlive records a heartbeat. If it was the last one of a cancelled job, the freed CPUs are planned. It
+// onAlive records a heartbeat. After the last one of a cancelled job, it plans the CPUs that are freed. It
 // ignores a heartbeat that a person sent for another person's job.
 func (a *Advisor) onAlive(person string, e schemas.Event) {
 	alive := e.(*schemas.Alive)

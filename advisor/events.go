@@ -112,7 +112,7 @@ func (a *Advisor) affectedPools(j *cluster.Job, live bool) []*shares.Pool {
 	return a.poolsOf(j.Setting.Nodes)
 }
 
-// poolsOf returns those of some nodes whose CPUs to plan. The caller holds the lock.
+// poolsOf returns the nodes, of those given, whose CPUs to plan. The caller holds the lock.
 func (a *Advisor) poolsOf(nodes []string) (pools []*shares.Pool) {
 	if a.o.MoveCPUs == MovesOff {
 		return nil
@@ -126,7 +126,7 @@ func (a *Advisor) poolsOf(nodes []string) (pools []*shares.Pool) {
 }
 
 // moveCPUs plans the CPUs of nodes, and adds advice to the outbox for each job whose CPUs should
-// change. It returns these jobs.
+// change. It returns these jobs. The suffix is that of publishAdvice.
 func (a *Advisor) moveCPUs(pools []*shares.Pool, cause uint64, suffix string) map[string]bool {
 	moved := map[string]bool{}
 	for _, pool := range pools {

@@ -41,7 +41,7 @@ type TimeEvidence struct {
 
 	// Factor by which the epoch time has changed by drift; absent without drift.
 	CorrectionRatio float64 `json:"correction_ratio,omitempty"`
-	// The shifts of which it is the product.
+	// Shifts whose product is correction_ratio.
 	Corrections []DriftFactor `json:"corrections,omitempty"`
 }
 

@@ -10,7 +10,7 @@ import (
 
 // Limits of a job request. They are far above sensible values; absurd numbers are errors.
 const (
-	MaxCandidates = 64 // batch sizes times CPU counts
+	MaxCandidates = 64 // batch sizes times CPU counts times numbers of workers
 	MaxBatchSize  = 1 << 24
 	MaxCPUs       = 1 << 16
 	MaxWorkers    = 1 << 12

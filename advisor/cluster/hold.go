@@ -7,23 +7,23 @@ import (
 	"courier/schemas"
 )
 
-// Hold is the CPUs of a cancelled job on a node. Its command may still compute, because its runner has no
-// contact, or has just heard of the cancellation.
+// Hold describes the CPUs that a cancelled job keeps on a node. Its command may still compute, because its
+// runner has no contact, or has just heard of the cancellation.
 type Hold struct {
 	JobID string    `json:"job_id"`
-	Run   uint32    `json:"run"` // 0: it had not started
+	Run   uint32    `json:"run"` // 0: the job had not started
 	CPUs  float64   `json:"cpus"`
 	Since time.Time `json:"since"` // when the cancellation was stored
 
-	// LastSeen is the time of the last heartbeat. The hold ends schemas.LostAfter later, as a silent run
-	// is lost then, or with a heartbeat that reports the end.
+	// LastSeen is the time of the job's last event or heartbeat. The hold ends schemas.LostAfter later,
+	// when a silent run counts as lost, or with a heartbeat that reports the end.
 	LastSeen time.Time `json:"last_seen,omitzero"`
 }
 
 func (h *Hold) isOver(now time.Time) bool { return now.Sub(h.LastSeen) > schemas.LostAfter }
 
-// holdOf returns what a job holds after the event of its end, and on which nodes: none if its runner
-// reports the end itself, or sends no heartbeats.
+// holdOf returns the hold of a job after the event of its end, and the nodes of the hold. There are none
+// if the runner reports the end itself, or sends no heartbeats.
 func holdOf(j *Job, e *schemas.Ended, storedAt time.Time) (h Hold, nodes []string) {
 	if e.Outcome != schemas.EventCancelled || e.ExitCode != nil || !j.HasHeartbeat || j.HasLastHeartbeat {
 		return h, nil
@@ -44,8 +44,9 @@ func (n *Node) hold(h Hold, now time.Time) {
 	n.Holds = append(slices.DeleteFunc(slices.Clone(n.Holds), isOver), h)
 }
 
-// HeardAtEnd takes a heartbeat of a cancelled job, whose hold goes on, and the last heartbeat of any job. It
-// returns the nodes whose CPUs are freed.
+// HeardAtEnd applies a heartbeat to the holds of its job: it extends them, and the last heartbeat ends
+// them. It also records the last heartbeat of a job whose end is not applied yet. It returns the nodes
+// whose CPUs are freed.
 func (c *Cluster) HeardAtEnd(j *Job, e *schemas.Alive, now time.Time) (freed []string) {
 	if e.Ended && e.Run == j.Run && !j.IsSettled() {
 		j.HasLastHeartbeat = true
@@ -72,8 +73,8 @@ func (c *Cluster) HeardAtEnd(j *Job, e *schemas.Alive, now time.Time) (freed []s
 	return freed
 }
 
-// ResetHolds takes the cancellation of each hold for its last heartbeat, because later ones could not
-// arrive.
+// ResetHolds extends the holds as if each job had sent a heartbeat when it was cancelled. The advisor calls
+// it after a time in which heartbeats could not arrive.
 func (c *Cluster) ResetHolds() {
 	for _, n := range c.nodes {
 		n.Holds = slices.Clone(n.Holds)
@@ -85,8 +86,8 @@ func (c *Cluster) ResetHolds() {
 	}
 }
 
-// HeldCPUs returns the number of CPUs of a node that jobs hold which do not run: they are about to start,
-// or are cancelled and may still compute.
+// HeldCPUs returns the number of CPUs of a node that are held by jobs which are about to start, or which
+// are cancelled and may still compute.
 func (c *Cluster) HeldCPUs(node string, now time.Time) float64 {
 	sum := c.arrivals.cpus(node, now)
 	if n := c.nodes[node]; n != nil {

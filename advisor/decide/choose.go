@@ -165,8 +165,8 @@ func (p *problem) chooseScore(all []candidate) choice {
 // exploreFirst chooses the candidate farthest from the tried ones, so that each job extends the
 // support of the regressors (maximin design, Johnson et al. 1990). If no candidate or every
 // candidate was tried, it chooses the largest batch size with the most CPUs, which is assumed to
-// have the shortest epoch. Candidates that will probably miss the SLO come last, and those whose time is
-// known are not chosen if others are unknown. A running job continues unchanged.
+// have the shortest epoch. Candidates that will probably miss the SLO come last. If the time
+// of some candidates is unknown, one of those is chosen. A running job continues unchanged.
 func (p *problem) exploreFirst(all []candidate, hasTime bool) choice {
 	for i := range all {
 		all[i].Reason = reasonUnknown

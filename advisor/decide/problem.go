@@ -8,7 +8,7 @@ import (
 )
 
 // problem is a question with what the regressors know about its job and about the running jobs. It
-// does not change. The runs of the job depend on its number of workers: see of.
+// does not change. Some fields depend on the number of workers: of returns a copy for another number.
 type problem struct {
 	*Question
 	r Regressors
@@ -59,7 +59,7 @@ func (p *problem) setWorkers(workers uint32) {
 		r.EpochTime.standsIn(p.job, p.sim.nodes[p.at[0]].nodeType)
 }
 
-// of returns the problem of the job with a number of workers.
+// of returns the problem for a number of workers of the job.
 func (p *problem) of(workers uint32) *problem {
 	if workers == p.workers {
 		return p

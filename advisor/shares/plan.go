@@ -159,7 +159,7 @@ func (f *forecast) purpose() string {
 	case f.target < f.cpus || f.cpus < initial && f.target <= initial:
 		return schemas.MoveReturned
 	case f.alternatives[f.cpus] != nil && !f.isLikely(f.cpus):
-		return schemas.MoveAtRisk // what nothing is known about, as beside an unknown job, is not at risk
+		return schemas.MoveAtRisk // not without a prediction, as for a job beside an unknown one
 	}
 	return schemas.MoveLeftOver
 }

@@ -55,7 +55,7 @@ class Client:
         """The advice for a job: its decision, the chosen alternative, and all alternatives.
 
         slo: time from the submission to the end, such as "10m". workers: numbers of workers to
-        choose from, each with the CPUs.
+        choose from; cpus are those of each worker.
         """
         fields = dict(locals(), user=self._user)
         return self._ask("job.predict", _request(fields))
