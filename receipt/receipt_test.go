@@ -107,6 +107,7 @@ func TestReceipt_LeavesOutWhatIsUnknown(t *testing.T) {
 		{"the same batch size now", func(s *receipt.Story) { s.Now.Chosen.BatchSize = 16 }, "better"},
 		{"no request", func(s *receipt.Story) { s.Events = s.Events[1:] }, "predicted"},
 		{"cancelled", func(s *receipt.Story) { s.Status.MetSLO = nil }, "SLO m"},
+		{"one reported worker", func(s *receipt.Story) { s.Status.Workers = 1 }, "0 runs"},
 		{"fewer epochs", func(s *receipt.Story) { s.Status.EpochsDone = 2 }, "than predicted"},
 	} {
 		s := story()

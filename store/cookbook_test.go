@@ -237,6 +237,11 @@ func TestViews_ShowTheStateOfAJob(t *testing.T) {
 	for _, test := range tests {
 		s.steps(test.name, test.slo, test.steps)
 	}
+	for _, e := range s.events {
+		if end, isEnd := e.(*schemas.Ended); isEnd && end.JobID == "in-time" {
+			end.Workers = 1 // a client may report a single worker as 0 or 1
+		}
+	}
 	write(t, newStore(t, nil, d), batch(schemas.StreamJob, 1, s.events...))
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
