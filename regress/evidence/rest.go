@@ -219,8 +219,7 @@ func (p *Predictor) Rest(c Configuration, done []Span, total int) EpochTime {
 	}
 	white, correlated := s.time.model.epochNoise(curve)
 	longest := now.longest()
-	within := now.total(min(longest, total))
-	f := newPaceFilter(within.shared+within.run, slopeDeviation*slopeDeviation, white, correlated, total)
+	f := newPaceFilter(e.Variance, slopeDeviation*slopeDeviation, white, correlated, total)
 	f.longest, f.beyond = longest, s.time.model.PaceVariance
 	under, then := c, now
 	for i := range done {
