@@ -191,7 +191,7 @@ func TestReader_CSV(t *testing.T) {
 				"refused: runs.csv:6: outcome (status): \"odd\" is not finished, failed or cancelled\n",
 		},
 		{
-			"a table of people: comments, a title, decimal commas, units, words of another language, and a sum",
+			"a table that a person wrote: comments, a title, decimal commas, units, German words, and a sum",
 			"# sweep, 2024\nSetup;;;Result;\nModell;Batch\u00a0Size;CPUs;Dauer [min];val. acc. [%]\n" +
 				"m;64;1;1.000,5;0,9\nm;128;1;900,25;71,5\n;;;;\nMean;;;950,4;36,2\n", nil,
 			"m b64 c1 e10 on runs from 2020-10-21T00:00:00 60030s finished accuracy 0.009\n" +

@@ -42,8 +42,8 @@ func (s *Setting) IsShape(workers, cpus uint32) bool {
 func IsSameWorkers(a, b uint32) bool { return max(a, 1) == max(b, 1) }
 
 // LearnedModel returns the model under which runs with these workers are learned and predicted. Runs with
-// another number of workers are a model of their own: each step averages the batches of all workers, so
-// that neither time nor accuracy of a run predicts those of another.
+// different numbers of workers belong to different models: a step averages the batches of all workers, so
+// both the time and the accuracy after an epoch change with their number.
 func (s *Setting) LearnedModel() string {
 	if s.Workers <= 1 {
 		return s.Model

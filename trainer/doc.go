@@ -12,8 +12,8 @@
 // the first fit is complete.
 //
 // While times drift, a fit multiplies the times of earlier runs by factors from the later ones. Each
-// such correction that begins, changes or ends is published as regressor.<target>.drift. The trainer reads from the
-// log which corrections it has published.
+// such correction that begins, changes or ends is published as regressor.<target>.drift. The trainer
+// reads from the log which corrections it has published.
 //
 // Fit is the fit alone, a pure function of examples and the previous manifest. Simulations and
 // replays use it with a Past.

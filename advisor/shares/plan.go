@@ -159,7 +159,8 @@ func (f *forecast) purpose() string {
 	case f.target < f.cpus || f.cpus < initial && f.target <= initial:
 		return schemas.MoveReturned
 	case f.alternatives[f.cpus] != nil && !f.isLikely(f.cpus):
-		return schemas.MoveAtRisk // not without a prediction, as for a job beside an unknown one
+		// A job without a prediction, for example beside an unknown job, is not known to be at risk.
+		return schemas.MoveAtRisk
 	}
 	return schemas.MoveLeftOver
 }

@@ -381,7 +381,7 @@ func TestRest_OfALongerRun(t *testing.T) {
 			c := configurationOf("m", batch, "x")
 			for _, total := range []int{16, 24} {
 				var done []evidence.Span
-				covered, widest := 0, 0.0
+				covered, widest, atStart := 0, 0.0, 0.0
 				all := seconds(total, batch)
 				for k := range all {
 					e := p.Rest(c, done, total)
@@ -390,6 +390,15 @@ func TestRest_OfALongerRun(t *testing.T) {
 						covered++
 					}
 					widest = max(widest, ratio)
+					d := e.Seconds(total - k)
+					width := d.Quantile(.95) / d.Median()
+					if k == 0 {
+						atStart = width
+					}
+					if k == 1 && width > 1.3*atStart { // the first epoch is not compared
+						t.Errorf("%s, batch size %d, %d epochs: bound/median %.3g, %.3g after an epoch",
+							name, batch, total, atStart, width)
+					}
 					done = append(done, evidence.Span{Epochs: 1, Seconds: all[k], Under: c})
 				}
 				if 10*covered < 9*total {

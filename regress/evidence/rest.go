@@ -218,9 +218,11 @@ func (p *Predictor) Rest(c Configuration, done []Span, total int) EpochTime {
 		curve = now.measured.ConfigurationTimes
 	}
 	white, correlated := s.time.model.epochNoise(curve)
-	longest := now.longest()
 	f := newPaceFilter(e.Variance, slopeDeviation*slopeDeviation, white, correlated, total)
-	f.longest, f.beyond = longest, s.time.model.PaceVariance
+	f.longest = now.longest()
+	if n > 1 { // until an epoch is compared, the variance of the whole run includes it
+		f.beyond = s.time.model.PaceVariance
+	}
 	under, then := c, now
 	for i := range done {
 		if u := done[i].Under.Banded(); u != under && u.BatchSize > 0 {
