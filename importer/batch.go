@@ -43,7 +43,8 @@ func (t *table) complete(d *runDraft) {
 	if t.isOfJobs() && t.value(d, FieldModel) == "" {
 		d.values[FieldModel] = d.values[FieldJobName]
 	}
-	isPart := isPerDevice(batchName) && (areSeveral(d.values[FieldDevices]) || areSeveral(d.values[FieldAccumulation]))
+	isPart := isPerDevice(batchName) &&
+		(devices(d.values[FieldDevices]) != 1 || devices(d.values[FieldAccumulation]) > 1)
 	if _, requested := t.o.Columns[FieldBatchSize]; isPart && !requested {
 		d.values[FieldBatchSize] = cmp.Or(t.o.Defaults[FieldBatchSize], partOfBatch)
 	}
@@ -61,9 +62,12 @@ func isPerDevice(name string) bool {
 // deviceCount matches a number of devices or passes, such as 4, gpu:a100:4, or cpu=8,gres/gpu=4.
 var deviceCount = regexp.MustCompile(`(?:^|gpu(?:[:=][a-z]\w*)?[:=])(\d+)`)
 
-func areSeveral(text string) bool {
-	m := deviceCount.FindStringSubmatch(text)
-	return m != nil && numberOf(m[1]) > 1
+// devices returns the number of devices or passes in a text; 0: unknown.
+func devices(text string) float64 {
+	if m := deviceCount.FindStringSubmatch(text); m != nil {
+		return numberOf(m[1])
+	}
+	return 0
 }
 
 // isOfJobs reports whether the rows are jobs of a batch system: their IDs are numbers, and a name may be that of

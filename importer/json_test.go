@@ -64,7 +64,7 @@ func TestReader_JSONLines(t *testing.T) {
 			"{\n\"per_device_train_batch_size\": 8, \"num_train_epochs\": 2, \"model\": \"m\", \"cpus\": 2,\n" +
 				`"log_history": [{"epoch": 0.5, "loss": 2}, {"epoch": 1.0, "eval_accuracy": 0.5}, ` +
 				`{"epoch": 2.0, "eval_accuracy": 0.75}, {"epoch": 2.0, "train_runtime": 80}]}`,
-			"m b8 c2 e2 on runs from 2020-10-21T00:00:00 80s finished accuracy 0.75\n",
+			"m b0 c2 e2 on runs from 2020-10-21T00:00:00 80s finished accuracy 0.75\n",
 		},
 		{
 			"a list of runs with objects",

@@ -23,7 +23,8 @@ type block struct {
 	lines       int
 	lastLine    uint64 // template of the last line with content
 	lastValue   float64
-	hasContent  bool // metrics, batches or a duration
+	familiarEnd time.Time // arrival of its last line like those of earlier epochs
+	hasContent  bool      // metrics, batches or a duration
 	hasBatches  bool
 	hasResults  bool
 	isHeldOut   bool // all results are of held-out data

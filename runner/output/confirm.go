@@ -147,6 +147,9 @@ func (r *recogniser) finish(at time.Time, succeeded bool) []EpochReport {
 	}
 	if !b.isPublished && succeeded && r.isWhole(b) {
 		r.forget(b)
+		if !b.familiarEnd.IsZero() {
+			b.end = b.familiarEnd // what follows is about the whole run
+		}
 		r.closeCurrent()
 	}
 	if !r.isConfirmed && succeeded && r.confirmsAtEnd() {

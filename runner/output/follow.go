@@ -73,6 +73,21 @@ func (r *recogniser) rebase(f *field) {
 	if b == nil || r.isConfirmed || b.printed != 0 || !b.hasTotal || !r.isAsked(f) || f.value != 1 {
 		return
 	}
+	r.countFromOne()
+}
+
+// start takes a heading that says that the training starts. Results that were printed as epoch 0 before the
+// first such heading came before the first epoch.
+func (r *recogniser) start() {
+	b := r.current
+	if !r.hasStarted && b != nil && !r.isConfirmed && len(r.held) == 0 && b.printed == 0 && b.hasResults {
+		r.countFromOne()
+	}
+	r.hasStarted = true
+}
+
+// countFromOne drops what was printed as epoch 0.
+func (r *recogniser) countFromOne() {
 	for i := range r.tracks {
 		r.tracks[i].base = 1
 	}
@@ -208,6 +223,9 @@ func (r *recogniser) take(l *line, s sighting, hasNumber bool, metrics int) {
 		b.end = r.at
 	}
 	b.addLine(l, section, p, r.at)
+	if r.closed != nil && r.closed.templates[l.template] > 0 && b.end.Equal(r.at) {
+		b.familiarEnd = r.at
+	}
 	if b == r.current && (r.isBar || r.endsHere(l, p)) {
 		r.closeCurrent()
 	}
@@ -242,6 +260,7 @@ func (r *recogniser) closeCurrent() {
 	}
 	b.isPublished = true
 	r.learnClosing(b)
+	r.closed = b
 	r.noteKnown(b)
 	r.noteUnnamed(b)
 	r.held = append(r.held, b)

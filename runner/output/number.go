@@ -120,10 +120,10 @@ func isElement(t []byte, begin, end int) bool {
 	return next < len(t) && isDigit(t[next])
 }
 
-// isNumbered reports whether another number follows at i, as in "loss 12 0.5" and "loss 12: 0.5". The
-// first one counts batches, and the name is that of the second one.
+// isNumbered reports whether another number follows at i, as in "loss 12 0.5", "loss 12: 0.5" and
+// "loss (12) 0.5". The first one counts batches, and the name is that of the second one.
 func isNumbered(t []byte, i int) bool {
-	next := i + boolInt(i < len(t) && t[i] == ':')
+	next := i + boolInt(i < len(t) && (t[i] == ':' || t[i] == ')'))
 	return next+1 < len(t) && t[next] == ' ' && isDigit(t[next+1])
 }
 

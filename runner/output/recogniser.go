@@ -20,6 +20,7 @@ type recogniser struct {
 	current       *block          // of the epoch that runs; nil before the first number
 	next          *block          // lines that belong to the next number
 	held          []*block        // ended, and not yet confirmed
+	closed        *block          // the last that ended
 	first         int             // number of the first block
 	known         map[uint64]bool // names of readings in the epochs that were reported
 	early         map[uint64]int  // templates with results that came before their number
@@ -28,6 +29,7 @@ type recogniser struct {
 	rises         int             // of the counter that is followed
 	isConfirmed   bool
 	stepsPerEpoch uint32 // of an output that counts steps alone
+	hasStarted    bool   // a heading said that the training starts
 	isOver        bool   // the count began again: another training
 	isExceeded    bool   // an epoch above the requested ones ended
 	isShifted     bool   // the numbers were lowered by one when epoch 0 was found to be none
@@ -119,6 +121,9 @@ func (r *recogniser) read(text []byte) {
 	}
 	if hasNumber && !r.advance(l, s, metrics) {
 		return
+	}
+	if !hasNumber && l.flags&flagStart != 0 && l.scope == scopeTrain {
+		r.start()
 	}
 	isHeading := metrics == 0 || l.scope != scopeNone && r.progressOf(l, nil) != noProgress
 	if !hasNumber && isHeading {

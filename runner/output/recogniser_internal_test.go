@@ -147,6 +147,10 @@ func TestParser_TimesEpochs(t *testing.T) {
 			'x': "100%|██████████| 9/9 [00:01<00:00]\n", 'a': "Epoch: 1, loss: 0.3\n",
 			'b': "Epoch: 2, loss: 0.2\n", 'c': "Epoch: 3, loss: 0.1\n",
 		}, []float64{2, 5, 8}, 0},
+		{"results of the run", "a.b.c.rr", map[rune]string{
+			'a': "Epoch 1 loss 0.3\n", 'b': "Epoch 2 loss 0.2\n", 'c': "Epoch 3 loss 0.1\n",
+			'r': "mAP: 0.5\n",
+		}, []float64{1, 3, 5}, 0},
 		{"a line of the next epoch", "a.tb.tc", map[rune]string{
 			'a': "Epoch 1 loss 0.3\n", 'b': "Epoch 2 loss 0.2\n", 'c': "Epoch 3 loss 0.1\n",
 			't': "sampling time: 0.5s\n",

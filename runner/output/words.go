@@ -79,6 +79,7 @@ const (
 	flagIndirect                   // "key" or "value" of a pair in JSON
 	flagEnd                        // something ended, and with it the scope of its heading
 	flagExtension                  // the extension of a file name
+	flagStart                      // something starts
 )
 
 // word is the entry of a word.
@@ -133,7 +134,7 @@ var definitions = []struct {
 	{word{scope: scopeTrain}, `
 		train training learn trn tr 训练 訓練 学習 훈련 학습 обучение entraînement entrenamiento treino`},
 	{word{scope: scopeValidation}, `
-		val valid validation validating dev eval evaluation evaluating evaluate holdout heldout vld vali
+		val valid validation validating dev eval evaluation evaluating evaluate holdout heldout vld vali cv
 		验证 驗證 検証 검증 валидация validierung validación validação validate`},
 	{word{scope: scopeTest}, "test testing tst 测试 測試 テスト 테스트 тест"},
 	{word{counter: countsEpochs}, `
@@ -158,6 +159,7 @@ var definitions = []struct {
 		reader saving optim collection computation inference preprocess until io per started wait
 		fwd bwd sync evaluated compile`},
 	{word{flags: flagPart | flagEnd}, "finish"},
+	{word{flags: flagStart}, "start starting begin"},
 	{word{flags: flagTotal}, "total cumulative wall overall whole"},
 	{word{flags: flagExcluded}, `
 		best target top5 acc@5 acc5 prec@5 top@5 top-5 top5accuracy patience previous prev baseline min
