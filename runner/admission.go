@@ -24,6 +24,7 @@ func (j *job) awaitStart(
 		return advice, nil
 	}
 	j.contact.Arrived(time.Now()) // CPUs are reserved, so silence counts before the first heartbeat
+	j.reservedUntil = j.result.Submitted.Add(schemas.Reservation)
 	waiting, stop := ctx, func() {}
 	if j.o.ForwardSignals {
 		waiting, stop = signal.NotifyContext(ctx, stopSignals()...)
@@ -59,10 +60,17 @@ func (j *job) awaitStart(
 	return advice, nil
 }
 
-// errReservationOver is the error of an admission that was read too late. The CPUs may have been given
-// to another job.
-var errReservationOver = errors.New(
-	"it was cut off when it was admitted, and its CPUs are not reserved any more")
+// errReservationOver is the error of a job that was admitted, but has not started in time. Its CPUs may have
+// been given to another job.
+var errReservationOver = errors.New("its CPUs are not reserved any more, as it has not started in time")
+
+// minReserved is the minimum time for which CPUs must still be reserved: enough for the start of a job.
+const minReserved = 10 * time.Second
+
+// isReservationOver reports whether the CPUs of an admitted job are not reserved for long enough.
+func (j *job) isReservationOver(now time.Time) bool {
+	return !j.reservedUntil.IsZero() && j.reservedUntil.Sub(now) < minReserved
+}
 
 const (
 	// confirmInterval is the time until the advisor is asked again whether CPUs are reserved.
@@ -112,9 +120,6 @@ func (j *job) awaitAdmission(
 	}
 }
 
-// minReserved is the minimum time for which the CPUs of a job must still be reserved: enough for its start.
-const minReserved = maxLoanWait + 10*time.Second
-
 // checkReservation asks the advisor, by whose clock reservations end, whether the CPUs of the admitted
 // job are still reserved. It returns an error if they are not. isKnown is false if the advisor does not
 // answer, or has not read the admission yet.
@@ -130,7 +135,9 @@ func (j *job) checkReservation(ctx context.Context, b *bus.Bus) (isKnown bool, e
 		return false, nil
 	case status.State != schemas.StateSubmitted:
 		return true, fmt.Errorf("job %s is %s: %s", status.JobID, status.State, status.Reason)
-	case durationOf(status.ReservedSeconds)-time.Since(asked) < minReserved:
+	}
+	j.reservedUntil = asked.Add(durationOf(status.ReservedSeconds))
+	if j.isReservationOver(time.Now()) {
 		return true, errReservationOver
 	}
 	j.screen.message("job %s is admitted", status.JobID)

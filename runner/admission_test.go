@@ -122,11 +122,11 @@ func TestRun_WaitsForAdmission(t *testing.T) {
 	}
 }
 
-// A runner that was cut off when its job was admitted, for longer than the CPUs are reserved, does not start
-// the job when it reads the admission. It submits it again if it has chosen its ID.
+// A job does not start when its CPUs are not reserved any more: its runner was cut off when the job was
+// admitted, or the job was submitted long before. It is submitted again if the runner has chosen its ID.
 func TestRun_DoesNotStartByALateAdmission(t *testing.T) {
-	for _, id := range []string{"", "held"} {
-		t.Run("id "+id, func(t *testing.T) {
+	for name, id := range map[string]string{"queued": "", "queued with an ID": "held", "submitted": "held"} {
+		t.Run(name, func(t *testing.T) {
 			b := bustest.New(t)
 			var mu sync.Mutex
 			var submitted, cancelled []string
@@ -137,7 +137,7 @@ func TestRun_DoesNotStartByALateAdmission(t *testing.T) {
 					submitted = append(submitted, q.JobID)
 					a := adviceFor(q)
 					a.Admission = &schemas.Admission{Policy: schemas.AdmissionQueue, Verdict: schemas.Admitted}
-					if len(submitted) == 1 {
+					if len(submitted) == 1 && name != "submitted" {
 						a.Admission.Verdict, a.Admission.Position = schemas.Queued, 1
 						publishTo(t, b, schemas.NewJobAdmitted(a))
 					}

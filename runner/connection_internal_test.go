@@ -81,3 +81,23 @@ func TestConnection_ReturnsTheReasonOfAFailure(t *testing.T) {
 		t.Error("connect() without a dial function succeeded")
 	}
 }
+
+// A job that waited for its loans without heartbeats has contact when NATS has its start.
+func TestJob_HasContactByItsStart(t *testing.T) {
+	b := bustest.New(t)
+	dial := func(context.Context) (*bus.Bus, error) { return b, nil }
+	setting := schemas.Setting{Model: "m", BatchSize: 8, CPUs: 1, Nodes: []string{"n"}}
+	j := &job{conn: connect(t.Context(), dial, t.TempDir(), quiet), result: Result{JobID: "a", Run: 1}}
+	if _, err := j.conn.await(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	j.contact.Arrived(begin.Add(-2 * schemas.Silence))
+	e := &schemas.Started{JobStamp: j.stamp(schemas.StartedID("a", 1)), Setting: setting, NodeCores: 2}
+	if isPublished, err := j.claim(t.Context(), e); !isPublished || err != nil {
+		t.Fatalf("claim = %v, %v, want a start that is published", isPublished, err)
+	}
+	if j.contact.lastAt.Before(begin) {
+		t.Errorf("last contact at %s, want since the start of the job at %s", j.contact.lastAt, begin)
+	}
+}

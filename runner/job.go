@@ -56,8 +56,9 @@ type job struct {
 	used              usage.Totals // until the start of the current epoch
 	progress          progressLine
 	contact           Contact
-	hasHinted         bool // the user was informed that no epoch is recognized
-	isFirstReport     bool // the process has not reported an epoch
+	reservedUntil     time.Time // of the CPUs of an admitted job; has the monotonic clock; zero: none are
+	hasHinted         bool      // the user was informed that no epoch is recognized
+	isFirstReport     bool      // the process has not reported an epoch
 
 	adaptation   *adaptation
 	sharing      *adaptation        // of the CPUs; without means if they cannot change

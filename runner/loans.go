@@ -10,9 +10,7 @@ import (
 )
 
 const (
-	// maxLoanWait is half of the time for which the advisor reserves the CPUs of a job that has not
-	// started.
-	maxLoanWait = 30 * time.Second
+	maxLoanWait = schemas.Reservation / 2
 	// maxWaitRatio is the ratio of the slack of the SLO that the wait may use.
 	maxWaitRatio = 0.5
 	loanPoll     = 250 * time.Millisecond

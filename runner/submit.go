@@ -13,7 +13,7 @@ import (
 )
 
 // submit requests advice, waits until the job may start, and determines its configuration. It submits the
-// job again if its reservation ended before the start. It returns an error if the request is rejected. An
+// job again if the reservation of its CPUs ends before the start. It returns an error if the request is rejected. An
 // unreachable advisor is not an error.
 func (j *job) submit(ctx context.Context) error {
 	request := &j.o.Request
@@ -24,30 +24,30 @@ func (j *job) submit(ctx context.Context) error {
 		if !mayHaveRun {
 			request.JobID = newJobID(request.Model)
 		}
-		b, err = j.requestStart(ctx)
+		j.result.Run = 1
+		if b, err = j.requestStart(ctx); err == nil && mayHaveRun {
+			err = j.numberRun(ctx, b)
+		}
+		if err == nil && j.isReservationOver(time.Now()) {
+			err = errReservationOver
+		}
 		if !errors.Is(err, errReservationOver) {
-			break
+			return err
 		}
 		cancelled := j.cancelUnstarted(ctx, b, err.Error())
+		j.sendLastHeartbeat()
 		if mayHaveRun {
 			return otherID("%v", cancelled)
 		}
 		j.screen.message("%v; it is submitted again", cancelled)
 	}
-	if err != nil {
-		return err
-	}
-	j.result.Run = 1
-	if mayHaveRun {
-		return j.numberRun(ctx, b)
-	}
-	return nil
 }
 
 // requestStart submits the job, and waits until it may start.
 func (j *job) requestStart(ctx context.Context) (*bus.Bus, error) {
 	request := &j.o.Request
 	j.result.JobID, j.result.Submitted = request.JobID, time.Now()
+	j.reservedUntil = time.Time{}
 	asking, cancel := context.WithTimeout(ctx, j.o.Patience)
 	defer cancel()
 	b, err := j.conn.await(asking)
@@ -97,6 +97,7 @@ func requestAdvice(ctx context.Context, b *bus.Bus, request *schemas.JobRequest)
 // finished or was cancelled, as its deadline is over and its result known, or if another runner still
 // runs it: their epochs would be mixed. A job that failed or was lost runs again.
 func (j *job) numberRun(ctx context.Context, b *bus.Bus) error {
+	asked := time.Now()
 	status, err := j.statusOf(ctx, b, j.result.JobID)
 	switch {
 	case errors.Is(err, schemas.ErrNotFound):
@@ -110,7 +111,13 @@ func (j *job) numberRun(ctx context.Context, b *bus.Bus) error {
 	case schemas.StateFinished, schemas.StateCancelled:
 		return otherID("job %s is %s already", status.JobID, status.State)
 	case schemas.StateRunning:
+	case schemas.StateSubmitted:
+		if !j.reservedUntil.IsZero() { // the request may be an earlier one
+			j.reservedUntil = asked.Add(durationOf(status.ReservedSeconds))
+		}
+		return nil
 	default:
+		j.reservedUntil = time.Time{} // it runs again, without the promise of its first run
 		return nil
 	}
 	j.screen.message("job %s was running on %s: waiting %s for a heartbeat of that run", status.JobID,
@@ -181,11 +188,16 @@ func (j *job) claim(ctx context.Context, e *schemas.Started) (isPublished bool, 
 	}
 	ctx, cancel := context.WithTimeout(ctx, claimTimeout)
 	defer cancel()
+	sentAt := time.Now()
 	_, err = b.Claim(ctx, e)
-	if isRejection(err) {
+	switch {
+	case isRejection(err):
 		return false, err
+	case err != nil:
+		return false, nil
 	}
-	return err == nil, nil
+	j.contact.Arrived(sentAt) // as a heartbeat, of which there are none while the job waits for loans
+	return true, nil
 }
 
 // chooseSetting sets what the job runs with: the advised configuration, or else the first requested

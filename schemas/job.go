@@ -365,6 +365,9 @@ const (
 	LostAfter = 2 * Silence
 )
 
+// Reservation is for how long the CPUs of an admitted job are reserved. It must have started by then.
+const Reservation = time.Minute
+
 // Subject implements Event.
 func (e *Alive) Subject() string { return JobSubject(e.JobID, EventAlive) }
 

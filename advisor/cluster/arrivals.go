@@ -7,7 +7,7 @@ import (
 )
 
 // arrivals are the jobs that a policy has admitted and that are about to start. Their number is
-// bounded by the admissions within startTimeout.
+// bounded by the admissions within schemas.Reservation.
 type arrivals struct {
 	order  sorted[*Job]      // by the time of their promise, then by ID
 	onNode map[string][]*Job // by ID
@@ -32,7 +32,7 @@ func (a *arrivals) add(j *Job) {
 	}
 }
 
-// remove removes a job that has started, has ended, or exceeded startTimeout.
+// remove removes a job that has started, has ended, or exceeded schemas.Reservation.
 func (a *arrivals) remove(j *Job) {
 	a.order.remove(j)
 	for _, name := range j.Promise.Nodes {

@@ -212,7 +212,7 @@ func (j *Job) IsExpected(now time.Time) bool { return j.IsAdmitted() && j.Reserv
 
 // ReservedFor returns for how much longer CPUs are reserved for an admitted job; 0 if they no longer are.
 func (j *Job) ReservedFor(now time.Time) time.Duration {
-	return max(0, startTimeout-now.Sub(j.Promise.At))
+	return max(0, schemas.Reservation-now.Sub(j.Promise.At))
 }
 
 // HasDeadline reports whether the job was submitted with an SLO.
@@ -252,9 +252,6 @@ type BarredMove struct {
 	CPUs  uint32    `json:"cpus"`
 	Until time.Time `json:"until"`
 }
-
-// startTimeout is how long an admitted job that has not started reserves room on its nodes.
-const startTimeout = time.Minute
 
 // IsElasticNow reports whether the CPUs of the running job can change. A job keeps its workers while it
 // runs, and with several workers also their CPUs.

@@ -35,7 +35,7 @@ func (c *Cluster) updateEnded(j *Job, now time.Time) {
 	}
 }
 
-// expireArrivals removes the jobs that exceeded startTimeout from the arrivals. They may be dropped.
+// expireArrivals removes the jobs that exceeded schemas.Reservation from the arrivals. They may be dropped.
 func (c *Cluster) expireArrivals(now time.Time) {
 	for len(c.arrivals.order.all) > 0 && !c.arrivals.order.all[0].IsExpected(now) {
 		j := c.arrivals.order.all[0]
