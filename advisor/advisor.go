@@ -66,6 +66,10 @@ type Advisor struct {
 	admitting      chan struct{} // full during an admission
 	ticket         seenTicket    // guarded by admitting
 
+	// advising is held from reading the state until the advice from it is in the outbox. Otherwise it could
+	// replace a newer one, such as a move. It is locked before mu.
+	advising sync.Mutex
+
 	mu        sync.RWMutex
 	cluster   *cluster.Cluster
 	applied   uint64            // last applied sequence of JOB

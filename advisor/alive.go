@@ -18,6 +18,10 @@ func (a *Advisor) listenAlive(ctx context.Context) error {
 // ignores a heartbeat that a person sent for another person's job.
 func (a *Advisor) onAlive(person string, e schemas.Event) {
 	alive := e.(*schemas.Alive)
+	if alive.Ended {
+		a.advising.Lock()
+		defer a.advising.Unlock()
+	}
 	a.mu.Lock()
 	j := a.cluster.Job(alive.JobID)
 	if j == nil || person != "" && person != j.Owner() {
@@ -71,6 +75,7 @@ func (a *Advisor) watchSilence(ctx context.Context) error {
 		}
 		isConnected := a.bus.Connected()
 		now := a.now()
+		a.advising.Lock()
 		a.mu.Lock()
 		if !isConnected || now.Sub(last) > schemas.Heartbeat {
 			a.resetSilence(now)
@@ -83,6 +88,7 @@ func (a *Advisor) watchSilence(ctx context.Context) error {
 		for _, q := range overdue {
 			a.adviseOverdue(q, now)
 		}
+		a.advising.Unlock()
 		for _, e := range events {
 			if e.Outcome == schemas.EventLost {
 				a.metrics.lost.Inc()

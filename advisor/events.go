@@ -54,6 +54,8 @@ func (a *Advisor) handleJobEvent(r bus.Record, live bool) {
 				"sequence", r.Sequence, "panic", p, "stack", string(debug.Stack()))
 		}
 	}()
+	a.advising.Lock()
+	defer a.advising.Unlock()
 	questions, pools := a.apply(r, live)
 	moved := a.moveCPUs(pools, r.Sequence, "")
 	for _, q := range questions {
