@@ -106,13 +106,8 @@ func (j *job) applyAdvice(a *schemas.Advice, now time.Time) {
 	}
 }
 
-// assessEpoch lets an epoch confirm or undo a change of the batch size or the CPUs. The first epoch
-// of a process that is timed by arrival has no usable duration, because it includes the start-up.
-func (j *job) assessEpoch(f finishedEpoch, isFirst bool) {
-	seconds := f.Seconds
-	if isFirst && f.source == schemas.DurationArrival {
-		seconds = 0
-	}
+// assessEpoch lets an epoch, of a duration or 0, confirm or undo a change of the batch size or the CPUs.
+func (j *job) assessEpoch(f finishedEpoch, seconds float64) {
 	now, setting := time.Now(), &j.result.Setting
 	j.perform(j.adaptation, j.adaptation.addEpoch(f.Epoch, setting.BatchSize, seconds, now))
 	j.perform(j.sharing, j.sharing.addEpoch(f.Epoch, setting.CPUs, seconds, now))

@@ -135,3 +135,13 @@ func (f *epochState) timeByArrival(epochs []finishedEpoch, seconds float64) []fi
 	}
 	return timed
 }
+
+// firstSeconds returns the duration of an epoch in the first report of a process. It is 0 if the duration
+// includes the start-up, which is unknown: that of a restarted process, or one before an epoch whose start was
+// not printed.
+func (f *epochState) firstSeconds(e finishedEpoch, isRestart bool) float64 {
+	if e.source == schemas.DurationReported || f.startupSeconds != nil && !isRestart {
+		return e.Seconds
+	}
+	return 0
+}

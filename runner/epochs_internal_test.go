@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"courier/runner/output"
+	"courier/schemas"
 )
 
 func TestEpochFold(t *testing.T) {
@@ -134,5 +135,26 @@ func TestEpochFold_HeldBack(t *testing.T) {
 	}
 	if want := "1=3 at 10 2=3 at 13 3=4 at 17"; strings.Join(got, " ") != want {
 		t.Errorf("add() = %q, want %q", got, want)
+	}
+}
+
+// The first epoch by arrival confirms or undoes a move if its duration is known without the start-up.
+func TestEpochState_KnowsTheFirstEpochWithoutTheStartup(t *testing.T) {
+	known, unknown := &epochState{startupSeconds: new(float64)}, &epochState{}
+	for _, test := range []struct {
+		epochs    *epochState
+		source    string
+		isRestart bool
+		want      float64
+	}{
+		{known, schemas.DurationArrival, false, 5},
+		{known, schemas.DurationArrival, true, 0}, // of the first process
+		{unknown, schemas.DurationArrival, false, 0},
+		{unknown, schemas.DurationReported, true, 5},
+	} {
+		f := finishedEpoch{output.EpochReport{Seconds: 5}, test.source}
+		if got := test.epochs.firstSeconds(f, test.isRestart); got != test.want {
+			t.Errorf("firstSeconds(%s, restart %v) = %g, want %g", test.source, test.isRestart, got, test.want)
+		}
 	}
 }

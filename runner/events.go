@@ -56,10 +56,19 @@ func (j *job) addReports(reports []output.EpochReport) {
 		}
 		j.out.Add(e)
 		j.explainAccuracy(f)
-		j.assessEpoch(f, isFirst)
+		if isFirst {
+			j.assessEpoch(f, j.epochs.firstSeconds(f, isRestart))
+		} else {
+			j.assessEpoch(f, f.Seconds)
+		}
 	}
 	j.used = totals
-	j.fitEpochs(j.wallSeconds(accepted, isFirst, previous, previousAt), j.result.Setting.BatchSize)
+	if isFirst {
+		j.fitEpochs(j.epochs.firstSeconds(accepted[0], isRestart), j.result.Setting.BatchSize)
+	} else { // with what the job does between its epochs
+		wall := j.epochs.lastAt.Sub(previousAt).Seconds() / float64(j.epochs.last-previous)
+		j.fitEpochs(wall, j.result.Setting.BatchSize)
+	}
 	j.progress.done, j.progress.batchSize = j.epochs.last, j.result.Setting.BatchSize
 	j.drawProgress()
 	j.stopForRestart()
@@ -97,19 +106,6 @@ func (j *job) learnBatchSize(f finishedEpoch) {
 		j.screen.messageOnce("the training uses batch size %d%s: its epochs are recorded with it", f.BatchSize, than)
 	}
 	s.BatchSize, j.merge.BatchSize = f.BatchSize, f.BatchSize
-}
-
-// wallSeconds returns the time between the last two reports, per epoch, which includes what the
-// job does between its epochs. The first report of a process comes after a start-up, so that only a
-// reported duration counts; otherwise it returns 0.
-func (j *job) wallSeconds(accepted []finishedEpoch, isFirst bool, previous uint32, previousAt time.Time) float64 {
-	if !isFirst {
-		return j.epochs.lastAt.Sub(previousAt).Seconds() / float64(j.epochs.last-previous)
-	}
-	if e := accepted[0]; e.source == schemas.DurationReported || j.epochs.startupSeconds != nil {
-		return e.Seconds
-	}
-	return 0
 }
 
 // epochEvent returns the event of one of several epochs that were reported together.
