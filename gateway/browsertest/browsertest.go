@@ -20,7 +20,7 @@ import (
 )
 
 // patience is how long a command or a condition may take. It only guards against hanging.
-const patience = time.Minute
+const patience = 5 * time.Minute
 
 // Browser is a running Chromium.
 type Browser struct{ ctx context.Context }
