@@ -23,8 +23,8 @@ var guarded = map[string]policy.Policy{
 	"deadline":              policy.Guard(deadline.ForNode()),
 	"deadline on a cluster": policy.Guard(deadline.ForCluster()),
 	"edf":                   policy.Guard(policy.EDF()),
-	"fit.Grow":              fit.Grow(policy.Guard(policy.JCT())),
 	"elasticflow":           policy.Guard(elasticflow.Policy{}),
+	"fit.Node":              policy.Guard(fit.Node{}),
 	"jct":                   policy.Guard(policy.JCT()),
 	"quality":               policy.Guard(quality.New(quality.Options{})),
 }

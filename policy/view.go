@@ -87,7 +87,7 @@ type Job struct {
 	PausedUntil time.Time
 
 	// IsFixed: nothing is known about the job with other units, or moves are turned off. It keeps its
-	// units, but may grow by its own epochs (policy/fit).
+	// units.
 	IsFixed bool
 	// Epochs is the number of epochs of the whole run; 0: unknown. HasMoved: the units of the run have
 	// changed, the last time EpochsSinceMove epochs ago.
@@ -103,9 +103,8 @@ type Job struct {
 	Losses *Losses
 
 	// Allowed are the numbers of units that the job may hold, ascending, also those that nothing is
-	// known about. Grown is the number of units by which it has grown to one of these, beyond Units.
+	// known about.
 	Allowed []int
-	Grown   int
 	// Training is what the job's steps show; nil if policy/fit is to leave the job alone.
 	Training *Training
 }
@@ -325,7 +324,6 @@ const (
 	ReasonWatched    Reason = "watched"     // the loss hardly fell once, or it rises
 	ReasonCompleting Reason = "completing"  // the loss hardly fell twice
 	ReasonCost       Reason = "least cost"  // the fewest unit-seconds
-	ReasonOwnEpochs  Reason = "own epochs"  // the job's own epochs show that it would be faster
 
 	// Of policy/fit.
 	ReasonShrink   Reason = "shrink"   // a queue waits, and the job ends in time with fewer cores

@@ -48,7 +48,6 @@ type Job struct {
 	MovedAfter   uint32       `json:"moved_after,omitempty"`   // epochs; the last change of its CPUs
 	IsElastic    bool         `json:"is_elastic,omitempty"`    // the runner can change the CPUs
 	BarredMoves  []BarredMove `json:"barred_moves,omitempty"`  // of this run, by end
-	GrownFrom    uint32       `json:"grown_from,omitempty"`    // CPUs before it grew by its own epochs
 
 	ObservedEpochs  []ObservedEpoch `json:"observed_epochs,omitempty"` // of this run, in order
 	LoadAtLastEpoch []LoadIntegral  `json:"load_at_last_epoch,omitempty"`

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"courier/policy"
 	"courier/schemas"
 )
 
@@ -77,7 +76,7 @@ func (j *Job) started(e *schemas.Started, storedAt time.Time) bool {
 func (j *Job) beginRun(s *schemas.Setting) {
 	j.InitialBatch, j.InitialCPUs, j.HasMoved, j.IsElastic = s.BatchSize, s.CPUs, false, false
 	j.BarredMoves, j.Losses, j.Uses, j.Phases = nil, LossHistory{}, nil, schemas.Phases{}
-	j.FormerUses, j.GrownFrom, j.MovedAfter = nil, 0, 0
+	j.FormerUses, j.MovedAfter = nil, 0
 }
 
 // epoch records an epoch, unless it is a duplicate or belongs to a run that has ended. It also
@@ -212,19 +211,15 @@ const (
 	maxBarredMoves = 16
 )
 
-// moved records a move of CPUs: it takes the CPUs of one that is in effect, bars one that the runner
-// has undone or refused, and remembers the CPUs of a job that has grown by its own epochs. It returns
-// false if that changes nothing, because the event is a duplicate, is too old, or describes another
-// outcome.
+// moved records a move of CPUs: it takes the CPUs of one that is in effect, and bars one that the runner
+// has undone or refused. It returns false if that changes nothing, because the event is a duplicate, is
+// too old, or describes another outcome.
 func (j *Job) moved(e *schemas.Moved, storedAt time.Time) bool {
 	if e.Move != schemas.MoveCPUs || e.Run != j.Run || j.State != schemas.StateRunning {
 		return false
 	}
-	switch e.Outcome {
-	case schemas.MoveApplied:
+	if e.Outcome == schemas.MoveApplied {
 		return j.applied(e)
-	case schemas.MoveCarriedOut:
-		return j.grown(e)
 	}
 	if e.Outcome != schemas.MoveUndone && e.Outcome != schemas.MoveRefused {
 		return false
@@ -250,16 +245,6 @@ func (j *Job) moved(e *schemas.Moved, storedAt time.Time) bool {
 	return true
 }
 
-// grown remembers the CPUs of a job before it grew by its own epochs.
-func (j *Job) grown(e *schemas.Moved) bool {
-	isGrowth := policy.Reason(e.Rule) == policy.ReasonOwnEpochs && e.ToCPUs > e.FromCPUs
-	if !isGrowth || j.GrownFrom > 0 || j.Setting.CPUs < e.FromCPUs {
-		return false
-	}
-	j.GrownFrom = e.FromCPUs
-	return true
-}
-
 // applied takes the CPUs of a move that is in effect, unless an epoch with them, or a later one, has
 // ended.
 func (j *Job) applied(e *schemas.Moved) bool {
@@ -267,16 +252,12 @@ func (j *Job) applied(e *schemas.Moved) bool {
 		return false
 	}
 	j.changeCPUs(e.ToCPUs)
-	j.grown(e)
 	return true
 }
 
 // changeCPUs sets the CPUs of the run. Until the first epoch with them has ended, the epochs before
 // correct the predictions, as they did when the change was planned.
 func (j *Job) changeCPUs(cpus uint32) {
-	if cpus != j.Setting.CPUs && cpus <= j.GrownFrom {
-		j.GrownFrom = 0
-	}
 	if cpus != j.Setting.CPUs {
 		j.Setting.CPUs, j.MovedAfter = cpus, j.EpochsDone
 	}

@@ -11,7 +11,6 @@ import (
 	"courier/advisor/cluster"
 	"courier/advisor/decide"
 	"courier/advisor/shares"
-	"courier/policy"
 	"courier/schemas"
 )
 
@@ -170,25 +169,42 @@ func TestCluster_CorrectsPredictionsAfterAppliedCPUs(t *testing.T) {
 	}
 }
 
-// A job that has grown by its own epochs does not grow again before an epoch with the new CPUs shows
-// their effect. What it has grown by is free for other jobs at once.
+// busyEpochs applies three epochs of a job that uses a part of its CPUs.
+func (c *elasticCluster) busyEpochs(id string, first, cpus uint32, used float64) {
+	c.t.Helper()
+	for n := range uint32(3) {
+		c.now = c.now.Add(1500 * time.Millisecond)
+		c.apply(advisortest.SampleOf("node-a", c.node, func(s *schemas.Sample) {
+			ratio := used * float64(cpus) / float64(c.node.Cores)
+			s.At, s.CPURatio, s.IntervalSeconds = c.now, &ratio, 1.5
+		}))
+		e := advisortest.EpochEvent(id, 1, first+n)
+		e.At, e.DurationSeconds, e.CPUs, e.Epochs = c.now, 1.5, cpus, 1000
+		e.Nodes = []string{"node-a"}
+		e.NodeCores = c.node.Cores
+		cpuSeconds := used * float64(cpus) * e.DurationSeconds
+		e.JobCPUSeconds = &cpuSeconds
+		c.apply(e)
+	}
+}
+
+// A job that got CPUs because they make it faster gets no more before an epoch with them shows their
+// effect. A job with an SLO borrows them, although no run of the model ever had so many.
 func TestPlan_GrowsOnceUntilAnEpochEnds(t *testing.T) {
-	c := newElasticClusterOf(t, fourCores, advisortest.Load(t, fitFour), schemas.CPUs{1, 2, 3, 4})
+	c := newElasticClusterOf(t, fourCores, advisortest.Load(t, fitFour), schemas.CPUs{1, 2, 4})
 	c.run("a", 0, 2)
 	c.busyEpochs("a", 1, 2, 1)
-	grows := "[a left_over 2→3, own epochs]"
-	if got := fmt.Sprint(c.moves(4, shares.ObjectiveSLO)); got != grows {
+	grows := "[a left_over 2→4, grow]"
+	if got := fmt.Sprint(c.moves(4, shares.ObjectiveEfficiency)); got != grows {
 		t.Fatalf("moves %v, want %v", got, grows)
 	}
-	e := c.appliedEvent("a", 2, 3, 4)
-	e.Rule = string(policy.ReasonOwnEpochs)
-	c.apply(e)
-	if got := c.moves(4, shares.ObjectiveSLO); len(got) > 0 {
-		t.Errorf("moves %v, want none before an epoch with three CPUs", got)
+	c.apply(c.appliedEvent("a", 2, 4, 4))
+	if got := c.moves(4, shares.ObjectiveEfficiency); len(got) > 0 {
+		t.Errorf("moves %v, want none before an epoch with four CPUs", got)
 	}
 	node := shares.PoolOf(c.Cluster, "node-a", c.now)
 	advice := node.MakeRoom(decide.Ask(c.Cluster, c.request("b", 3000*time.Second), c.now), c.r, c.now)
-	if advice == nil || fmt.Sprint(advice.Admission.Loans) != "[{a 3 2}]" {
-		t.Errorf("admission %+v, want a loan of the CPU that a has grown by", advice)
+	if advice == nil || fmt.Sprint(advice.Admission.Loans) != "[{a 4 2}]" {
+		t.Errorf("admission %+v, want a loan of two CPUs", advice)
 	}
 }

@@ -87,9 +87,9 @@ func (s *Pool) grant(
 	}
 	jobs, cpus := s.plan(&arrival, r, now)
 	for i := range jobs {
-		if f := &jobs[i]; f.target < f.actual {
+		if f := &jobs[i]; f.target < f.cpus {
 			loans = append(loans, schemas.Loan{
-				JobID: f.Question.JobID, FromCPUs: uint32(f.actual), ToCPUs: uint32(f.target),
+				JobID: f.Question.JobID, FromCPUs: uint32(f.cpus), ToCPUs: uint32(f.target),
 			})
 		}
 	}

@@ -2,6 +2,7 @@ package shares_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,6 +10,17 @@ import (
 	"courier/advisor/shares"
 	"courier/schemas"
 )
+
+// fourCores is a node whose jobs ran with one or two CPUs and may have four.
+var fourCores = schemas.Hardware{Cores: 4, CPUModel: "x", Speed: 1e9}
+
+var fitFour = advisortest.FitShared(fourCores, []uint32{1, 2}, []float64{0, 1, 2, 3, 4}, 6)
+
+// newGrowingCluster returns a node with four cores, whose jobs have run with one CPU or two before.
+func newGrowingCluster(t *testing.T) *elasticCluster {
+	t.Helper()
+	return newElasticClusterOf(t, fourCores, advisortest.Load(t, fitFour), schemas.CPUs{1, 2, 4})
+}
 
 // usedEpochs are epochs of a job with CPUs of which it uses a part. pressure is the part of the time in
 // which it waits for one.
@@ -89,5 +101,27 @@ func TestPlan_MovesForTheEfficiency(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The advice of a move to CPUs that no run ever had has predicted times, so that the runner can assess
+// it, but promises nothing.
+func TestDecideMove_PromisesNothingByOwnEpochs(t *testing.T) {
+	c := newGrowingCluster(t)
+	c.runEpochs([]usedEpochs{{"a", 0, 2, 1, 0}})
+	pool := shares.PoolOf(c.Cluster, "node-a", c.now)
+	pool.Objective = shares.ObjectiveEfficiency
+	planned := pool.Plan(c.r, c.now)
+	if len(planned) != 1 {
+		t.Fatalf("%d moves, want 1", len(planned))
+	}
+	a := shares.DecideMove(planned[0].Question, planned[0].Move, c.r, c.now)
+	chosen, without := a.Chosen, a.Running(16, 2)
+	if chosen.CPUs != 4 || !chosen.Extrapolated || chosen.UpperBoundSeconds != nil || chosen.Probability != nil {
+		t.Errorf("chosen %+v, want 4 CPUs without a promise", chosen)
+	}
+	ratio := *without.PredictedSeconds / *chosen.PredictedSeconds
+	if ratio < 1.1 || ratio > 2 || !strings.Contains(a.Message, "faster by its own epochs") {
+		t.Errorf("speed ratio %.2f, message %q", ratio, a.Message)
 	}
 }

@@ -15,8 +15,7 @@ import (
 type forecast struct {
 	*Share
 	alternatives map[int]*schemas.Alternative // by CPUs; only those that may be promised from
-	actual       int                          // current CPUs
-	cpus         int                          // without those by which it has grown by its own epochs
+	cpus         int                          // current ones
 	target       int
 	move         policy.Move // to the target
 }
@@ -26,21 +25,20 @@ func (e *Share) predict(r decide.Regressors, isFull bool, now time.Time) (foreca
 	f := forecast{
 		Share:        e,
 		alternatives: map[int]*schemas.Alternative{},
-		actual:       int(e.Question.Self.Setting.CPUs),
-		cpus:         e.base,
+		cpus:         int(e.Question.Self.Setting.CPUs),
 		target:       int(e.Question.Self.Setting.CPUs),
 	}
 	q := e.Question.WithCPUs(e.Counts)
 	advice := decide.Decide(q, r, now)
 	curve := curveOf(advice, q.Request.BatchSizes[0], f.alternatives)
-	_, ok := f.alternatives[e.base]
+	_, ok := f.alternatives[f.cpus]
 	return f, policy.Job{
 		ID:         e.Question.JobID,
 		Submitted:  e.Submitted,
 		Deadline:   e.Deadline,
 		Confidence: e.Question.Request.Confidence,
 		Options:    []policy.Option{{Work: 1, Curve: curve}},
-		Units:      e.base,
+		Units:      f.cpus,
 		Losses:     f.history(),
 
 		Epochs:          int(e.Question.Self.Setting.Epochs),
@@ -48,7 +46,6 @@ func (e *Share) predict(r decide.Regressors, isFull bool, now time.Time) (foreca
 		EpochsSinceMove: int(e.Question.EpochsDone()) - int(e.movedAfter),
 
 		Allowed:  e.Counts,
-		Grown:    f.actual - e.base,
 		Training: f.training(isFull),
 	}, ok
 }
@@ -72,7 +69,7 @@ func (f *forecast) training(isFull bool) *policy.Training {
 	}
 	t := &policy.Training{
 		Facts:      speed.Facts{SamplesPerWorker: 1, BytesPerSecond: 1},
-		Shape:      speed.Shape{Workers: 1, WorkerCores: f.actual},
+		Shape:      speed.Shape{Workers: 1, WorkerCores: f.cpus},
 		Window:     f.window,
 		Bottleneck: f.bottleneck,
 	}

@@ -67,15 +67,16 @@ func ruleMessage(m *schemas.PlannedMove) string {
 			return ", because they suffice for its SLO"
 		}
 		return ", because that saves core-seconds"
-	case policy.ReasonOwnEpochs:
-		return fmt.Sprintf(", because its own epochs predict %.2f times the speed, which no run has shown",
-			m.SpeedRatio)
 	case policy.ReasonSurplus:
 		return ", because it would hardly use more"
 	case policy.ReasonExchange:
 		return ", because other jobs gain more from them"
 	case policy.ReasonGrow:
-		return ", because they make it faster"
+		text := ", because they make it faster"
+		if m.SpeedRatio > 0 {
+			text += fmt.Sprintf(" by its own epochs: %.2f times, which no run has shown", m.SpeedRatio)
+		}
+		return text
 	}
 	return ""
 }

@@ -1,7 +1,6 @@
 package shares
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -55,7 +54,6 @@ type Share struct {
 	Deadline  time.Time        // zero: none
 	Submitted time.Time
 
-	base       int                // CPUs without those by which it has grown by its own epochs
 	window     []speed.StepReport // its last epochs; nil if they show nothing yet
 	former     []speed.ShapeTime  // its epochs with other numbers of CPUs
 	bottleneck schemas.Bottleneck
@@ -121,7 +119,6 @@ func shareOf(c *cluster.Cluster, j *cluster.Job, ioRate float64, now time.Time) 
 		isError:    j.Losses.IsError,
 		isStarved:  isStarved,
 		movedAfter: j.MovedAfter,
-		base:       int(cmp.Or(j.GrownFrom, j.Setting.CPUs)),
 		window:     j.Window(),
 		former:     j.FormerShapes(),
 		bottleneck: j.Bottleneck(),

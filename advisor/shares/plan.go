@@ -28,13 +28,13 @@ func (s *Pool) Plan(r decide.Regressors, now time.Time) []PlannedChange {
 	var planned []PlannedChange
 	for i := range jobs {
 		j := &jobs[i]
-		if j.target == j.actual {
+		if j.target == j.cpus {
 			continue
 		}
 		m := schemas.PlannedMove{
 			Purpose:      s.purpose(jobs, j),
 			ForJob:       borrower(jobs, j),
-			FromCPUs:     uint32(j.actual),
+			FromCPUs:     uint32(j.cpus),
 			ToCPUs:       uint32(j.target),
 			Rule:         string(j.move.Reason),
 			SlackSeconds: j.slack(),
@@ -55,21 +55,23 @@ func (s *Pool) Plan(r decide.Regressors, now time.Time) []PlannedChange {
 // does not fit.
 func (s *Pool) plan(arrival *policy.Job, r decide.Regressors, now time.Time) (jobs []forecast, granted int) {
 	view := policy.View{Now: now, Units: s.Capacity, Cores: s.Cores}
-	isFull, isEfficient := s.held() > s.Capacity, arrival == nil && s.Objective == ObjectiveEfficiency
+	needed, isEfficient := s.held(), arrival == nil && s.Objective == ObjectiveEfficiency
+	if arrival != nil {
+		needed += arrival.Options[0].Curve[0].Units
+	}
 	if isEfficient {
 		view.Units += max(0, s.unused()-s.lacking)
 	}
+	isFull := needed > s.Capacity
 	for i := range s.Jobs {
 		f, job, ok := s.Jobs[i].predict(r, isFull, now)
-		switch {
-		case isEfficient: // it plans with all CPUs of a job, also those by which it has grown
-			job.Units, job.Grown, f.cpus = f.actual, 0, f.actual
-			job.IsFixed = s.IsFixed || !ok && job.Training == nil
-		default:
-			// More processes than CPUs may never have been measured. Their jobs are planned by what is
-			// known about fewer CPUs.
-			job.IsFixed = s.IsFixed || !ok && (!isFull || len(f.alternatives) == 0)
+		// Neither so many processes on the node, nor so many CPUs of the job, may have been measured. If
+		// the node is full, such jobs are planned by what is known about fewer CPUs.
+		isUnknown := !ok && (!isFull || len(f.alternatives) == 0)
+		if isEfficient {
+			isUnknown = !ok && job.Training == nil
 		}
+		job.IsFixed = s.IsFixed || isUnknown
 		jobs, view.Jobs = append(jobs, f), append(view.Jobs, job)
 	}
 	if arrival != nil {
@@ -93,11 +95,10 @@ func (s *Pool) plan(arrival *policy.Job, r decide.Regressors, now time.Time) (jo
 
 // policies are the policies of the objectives on a node.
 var policies = map[string]policy.Policy{
-	ObjectiveSLO:     fit.Grow(policy.Guard(deadline.ForNode())),
-	ObjectiveJCT:     fit.Grow(policy.Guard(policy.JCT())),
-	ObjectiveQuality: fit.Grow(policy.Guard(quality.New(quality.Options{}))),
-	ObjectiveCost:    fit.KeepGrown(policy.Guard(cost.Policy{})),
-
+	ObjectiveSLO:        policy.Guard(deadline.ForNode()),
+	ObjectiveJCT:        policy.Guard(policy.JCT()),
+	ObjectiveQuality:    policy.Guard(quality.New(quality.Options{})),
+	ObjectiveCost:       policy.Guard(cost.Policy{}),
 	ObjectiveEfficiency: policy.Guard(fit.Node{}),
 }
 
@@ -109,12 +110,11 @@ func (s *Pool) policy(isArrival bool) policy.Policy {
 	return policies[ObjectiveSLO]
 }
 
-// held returns the CPUs that the elastic jobs hold, without those by which they have grown by their
-// own epochs: these are free for any other job.
+// held returns the CPUs that the elastic jobs hold.
 func (s *Pool) held() int {
 	held := 0
 	for i := range s.Jobs {
-		held += s.Jobs[i].base
+		held += int(s.Jobs[i].Question.Self.Setting.CPUs)
 	}
 	return held
 }
@@ -137,7 +137,7 @@ func (s *Pool) unused() int {
 // purpose returns why the CPUs of a job change. A job lends CPUs to other jobs. If all jobs would fit
 // without the foreign load of the node, and none gets more, it makes room for that load.
 func (s *Pool) purpose(jobs []forecast, f *forecast) string {
-	isRaise := func(j forecast) bool { return j.target > j.actual }
+	isRaise := func(j forecast) bool { return j.target > j.cpus }
 	purpose, held := f.purpose(), s.held()
 	if purpose == schemas.MoveLent && held > s.Capacity && held <= s.Capacity+s.Foreign &&
 		!slices.ContainsFunc(jobs, isRaise) {
@@ -152,8 +152,6 @@ func (f *forecast) purpose() string {
 	switch {
 	case f.target < f.cpus && (f.move.Reason == policy.ReasonCost || f.move.Reason == policy.ReasonSurplus):
 		return schemas.MoveSaved
-	case f.target >= f.cpus && f.target < f.actual:
-		return schemas.MoveReturned
 	case f.target < f.cpus && f.target < initial:
 		return schemas.MoveLent
 	case f.target < f.cpus || f.cpus < initial && f.target <= initial:

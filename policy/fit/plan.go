@@ -11,7 +11,7 @@
 // at most one move per job and window, never a shape with less than one worker or core, and never
 // takes more cores than are free. A job without a stable window is left alone.
 //
-// Grow is for jobs on a node, which have a number of CPUs instead of a shape.
+// Node is for jobs on a node, which have a number of CPUs instead of a shape.
 package fit
 
 import (

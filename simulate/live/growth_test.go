@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"courier/advisor"
+	"courier/advisor/shares"
 	"courier/schemas"
 )
 
 // A job without an SLO starts with two of eight CPUs, the most that its model ever had. Its own epochs
 // show that it would be faster with more, so it gets the free ones. Later jobs with an SLO need some of
-// them: they are promised their SLOs, and meet them, because the first job returns what it has grown by.
+// them: they are promised their SLOs, and meet them, because the first job lends them.
 func TestGrowth_UsesFreeCPUsThatTheModelNeverHad(t *testing.T) {
 	measured := *eightCPUs
 	measured.CPUs = []uint32{1, 2}
@@ -26,7 +27,9 @@ func TestGrowth_UsesFreeCPUsThatTheModelNeverHad(t *testing.T) {
 		defer part.end()
 		q := newQueue(part, world{"as known", 1, 0.02, 0.02, 0.3, 0}, eightCPUs)
 		q.cpu = true
-		q.serve(advisor.Options{Policy: advisor.Policy{Admission: schemas.AdmissionQueue}}, regressors)
+		q.serve(advisor.Options{Policy: advisor.Policy{
+			Admission: schemas.AdmissionQueue, Objective: shares.ObjectiveEfficiency,
+		}}, regressors)
 
 		var all sync.WaitGroup
 		var first time.Duration
