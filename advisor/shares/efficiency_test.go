@@ -64,6 +64,11 @@ func TestPlan_MovesForTheEfficiency(t *testing.T) {
 			"[a left_over 2→4, grow b saved 2→1, surplus]",
 		},
 		{
+			"the only CPU of a job that hardly uses it counts as free",
+			[]usedEpochs{{"a", 0, 2, 1, 0}, {"b", 0, 1, 0.1, 0.2}},
+			"[a left_over 2→4, grow]",
+		},
+		{
 			"CPUs that help no job stay free",
 			[]usedEpochs{{"a", 0, 4, 0.1, 0}},
 			"[a saved 4→1, surplus]",
@@ -96,7 +101,8 @@ func TestPlan_MovesForTheEfficiency(t *testing.T) {
 				t.Errorf("moves %v, want %v", got, test.want)
 			}
 			for _, p := range shares.PoolOf(c.Cluster, "node-a", c.now).Plan(c.r, c.now) {
-				if p.Move.Bottleneck == "" && test.jobs[0].used > 0.85 {
+				isBusy := p.Question.JobID == "a" && test.jobs[0].used > 0.85
+				if isBusy && p.Move.Bottleneck == "" {
 					t.Errorf("%+v names no bottleneck, want %s", p.Move, schemas.BottleneckCPU)
 				}
 			}
@@ -123,5 +129,18 @@ func TestDecideMove_PromisesNothingByOwnEpochs(t *testing.T) {
 	ratio := *without.PredictedSeconds / *chosen.PredictedSeconds
 	if ratio < 1.1 || ratio > 2 || !strings.Contains(a.Message, "faster by its own epochs") {
 		t.Errorf("speed ratio %.2f, message %q", ratio, a.Message)
+	}
+}
+
+var fitAlone = advisortest.FitShared(fourCores, []uint32{1, 2}, []float64{0}, 2)
+
+// A job whose model ran only alone is not at risk beside another one: its chance is unknown.
+func TestPlan_DoesNotTakeTheUnknownForARisk(t *testing.T) {
+	c := newElasticClusterOf(t, fourCores, advisortest.Load(t, fitAlone), schemas.CPUs{1, 2, 4})
+	c.run("a", week, 2)
+	c.run("b", week, 1)
+	c.busyEpochs("a", 1, 2, 1)
+	if got := fmt.Sprint(c.moves(5, shares.ObjectiveEfficiency)); got != "[a left_over 2→4, grow]" {
+		t.Errorf("moves %v, want one with CPUs that are left over", got)
 	}
 }

@@ -125,8 +125,7 @@ func (s *Pool) unused() int {
 	fewest, used := 0, 0.0
 	for i := range s.Jobs {
 		e := &s.Jobs[i]
-		isWaiting := e.isStarved || e.bottleneck == schemas.BottleneckSurplus
-		if mean := speed.MeanOf(e.window); isWaiting {
+		if mean := speed.MeanOf(e.window); e.isStarved || mean.IsIdle() {
 			fewest += e.Counts[0]
 			used += min(float64(e.Counts[0]), mean.WorkerCPURatio*float64(mean.Shape.WorkerCores))
 		}

@@ -65,8 +65,8 @@ func FindBottleneck(window []StepReport, surplusLoss float64) schemas.Bottleneck
 		return schemas.BottleneckCPU
 	case m.IsContended():
 		return schemas.BottleneckThreads
-	case m.WorkerCPURatio > 0 && m.CPUPressureRatio < surplusPressureThreshold &&
-		reaches(surplusCPUThreshold, m.WorkerCPURatio) && reaches(surplusLossThreshold, surplusLoss):
+	case m.IsIdle() && m.CPUPressureRatio < surplusPressureThreshold &&
+		reaches(surplusLossThreshold, surplusLoss):
 		return schemas.BottleneckSurplus
 	}
 	return ""
@@ -78,6 +78,11 @@ func (r *StepReport) IsContended() bool {
 	return r.WorkerCPURatio > 0 && !reaches(r.WorkerCPURatio, CPUThreshold) &&
 		reaches(r.CPUPressureRatio, contentionThreshold) &&
 		reaches(r.WorkerCPURatio+r.CPUPressureRatio, demandThreshold)
+}
+
+// IsIdle reports whether the job hardly uses its CPUs, and would not if none of its processes waited for one.
+func (r *StepReport) IsIdle() bool {
+	return r.WorkerCPURatio > 0 && reaches(surplusCPUThreshold, r.WorkerCPURatio+r.CPUPressureRatio)
 }
 
 // reaches reports whether a mean is at least a threshold, but for rounding.

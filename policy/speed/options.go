@@ -22,8 +22,9 @@ const (
 	// StarvedCPUThreshold is the CPU use up to which a job that waits for its memory or storage gets no
 	// more CPUs.
 	StarvedCPUThreshold = 0.6
-	// surplusCPUThreshold is the use of the granted CPUs below which a job may lose some if no process
-	// waits for one, and that costs at most surplusLossThreshold of its speed.
+	// surplusCPUThreshold is the use of the granted CPUs, with the time in which a process waits for one,
+	// up to which a job is idle. It may lose some if hardly any process waits, and that costs at most
+	// surplusLossThreshold of its speed.
 	surplusCPUThreshold      = 0.4
 	surplusPressureThreshold = 0.1
 	surplusLossThreshold     = 0.02
