@@ -25,9 +25,13 @@ func (a *Advisor) status(ctx context.Context, q *schemas.JobStatusRequest) (any,
 	return a.complete(&d, now), nil
 }
 
-// withLesson adds why the last run of a job is not learned from.
+// withLesson adds why the last run of a job is not learned from. The regressors do not name runs without
+// epochs.
 func (a *Advisor) withLesson(s schemas.JobStatus) schemas.JobStatus {
 	s.NotLearned = a.regressors.Load().NotLearned(s.JobID, s.Run)
+	if s.Run > 0 && s.EndedAt != nil && s.EpochsDone == 0 {
+		s.NotLearned = "it ended without a recognized epoch"
+	}
 	return s
 }
 

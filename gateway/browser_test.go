@@ -318,6 +318,14 @@ func TestBrowser_PredictsWhatTheAddressAsks(t *testing.T) {
 	p.WaitFor(`document.querySelector('#what-if-command').innerText.includes('--epochs 5')`)
 	p.WaitFor(`new URLSearchParams(location.search).get('epochs') === '5'`)
 	checkPage(t, p, "/what-if", 1440)
+
+	// The submitted job waits for the command that starts it.
+	p.Must(`document.querySelector('#what-if-submit').click()`)
+	p.WaitFor(`location.pathname.startsWith('/jobs/') && document.querySelector('#job-command').textContent
+		.startsWith('courier run --id ' + location.pathname.slice(6) + ' --model cnn ')`)
+	if got := p.Text("#job-next"); !strings.Contains(got, "Start it with courier run") {
+		t.Errorf("next action of a submitted job = %q, want that it is started", got)
+	}
 }
 
 // proxyTo starts a proxy to an address. Requests for which pass is false fail.

@@ -179,13 +179,9 @@ func readInstant(query url.Values, name string, now time.Time) (time.Time, error
 	if text == "" {
 		return time.Time{}, nil
 	}
-	if ago, err := schemas.ParseDuration(text); err == nil && ago > 0 {
-		return now.Add(-ago), nil
-	}
-	at, err := time.Parse(time.RFC3339, text)
+	at, err := schemas.ParseInstant(text, now)
 	if err != nil {
-		return at, schemas.Invalid(name,
-			"want an instant such as 2026-11-28T08:00:00Z, or a duration before now such as 24h or 7d")
+		return at, schemas.Invalid(name, "%s", err)
 	}
 	return at, nil
 }

@@ -44,8 +44,10 @@ func (r *JobReceipt) Lines() []Line {
 		all = append(all, Line{"not learned", r.NotLearned})
 	}
 	if l := r.Learned; l != nil {
-		text := fmt.Sprintf("%s of this configuration before, %d now",
-			schemas.FormatCount(uint64(max(0, l.RunsBefore)), "run"), l.RunsNow)
+		text := schemas.FormatCount(uint64(max(0, l.RunsBefore)), "run") + " of this configuration before"
+		if l.RunsNow >= l.RunsBefore { // otherwise the load is one that the configuration has not run under
+			text += fmt.Sprintf(", %d now", l.RunsNow)
+		}
 		if l.ErrorRatio != nil {
 			than := "more"
 			if *l.ErrorRatio < 0 {

@@ -21,6 +21,10 @@ func Score(out io.Writer, s *schemas.Score) error {
 	fmt.Fprintln(out, "promises of\tname\tconfidence\tjobs\tmet SLO\tattainment\tinterval\t"+
 		"incomplete\tcancelled\tlost\t")
 	line("all", "", "", s.Promises.Tally)
+	if middle := len(s.Trend) / 2; s.Promises.Jobs > 0 && middle > 0 { // the halves show a change
+		line("first half", "", "", sum(s.Trend[:middle]))
+		line("second half", "", "", sum(s.Trend[middle:]))
+	}
 	for _, g := range []struct {
 		kind  string
 		lines []schemas.ScoreLine
@@ -51,6 +55,23 @@ func Score(out io.Writer, s *schemas.Score) error {
 	}
 	_, err := fmt.Fprint(out, scoreLegend)
 	return err
+}
+
+// sum adds the promises of parts of a period. Their intervals cannot be added.
+func sum(steps []schemas.ScoreStep) (all schemas.Tally) {
+	for i := range steps {
+		t := &steps[i].Tally
+		all.Jobs += t.Jobs
+		all.Kept += t.Kept
+		all.Incomplete += t.Incomplete
+		all.Cancelled += t.Cancelled
+		all.Lost += t.Lost
+	}
+	if all.Jobs > 0 {
+		ratio := float64(all.Kept) / float64(all.Jobs)
+		all.KeptRatio = &ratio
+	}
+	return all
 }
 
 const scoreLegend = `

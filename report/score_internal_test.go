@@ -24,6 +24,9 @@ func TestScore_PrintsTheExample(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Users = append(s.Users, schemas.ScoreLine{Others: true})
+	s.Trend = []schemas.ScoreStep{
+		{Tally: schemas.Tally{Jobs: 2, Kept: 1, Lost: 1}}, {}, {Tally: schemas.Tally{Jobs: 3, Kept: 3}}, {},
+	}
 	var out bytes.Buffer
 	if err := Score(&out, &s); err != nil {
 		t.Fatal(err)
@@ -35,6 +38,8 @@ func TestScore_PrintsTheExample(t *testing.T) {
 
 const scoreExample = `promises of  name         confidence  jobs  met SLO  attainment     interval  incomplete  cancelled  lost
 all                                      5        4       0.800  0.376-0.964           1          1     1
+first half                               2        1       0.500            -           0          0     1
+second half                              3        3       1.000            -           0          0     0
 confidence                      0.95     4        3       0.750  0.301-0.954           1          1     1
 confidence                       0.8     1        1       1.000  0.207-1.000           0          0     0
 user         ada                0.95     2        2       1.000  0.342-1.000           0          0     1

@@ -46,6 +46,19 @@ const hoursPerDay = 24
 // MaxSLO is the maximum SLO of a job.
 const MaxSLO = 366 * hoursPerDay * time.Hour
 
+// ParseInstant parses an instant in RFC 3339, or a duration before now, such as "24h" or "7d".
+func ParseInstant(text string, now time.Time) (time.Time, error) {
+	if ago, err := ParseDuration(text); err == nil && ago > 0 {
+		return now.Add(-ago), nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return at, fmt.Errorf("want an instant such as 2026-11-28T08:00:00Z, or a duration before now "+
+			"such as 24h or 7d, not %q", clip(text))
+	}
+	return at, nil
+}
+
 // ParseDuration parses a duration with the units of time.ParseDuration, optionally preceded by days
 // of 24 hours: "90s", "1h30m", "2d", "1d12h". It also accepts the output of FormatSeconds, with its
 // spaces. The error is an *Error with CodeInvalid for the field slo.

@@ -66,7 +66,9 @@ function show(h) {
   headline(j);
   summary(j);
   byId('job-request').hidden = !h.request;
-  if (h.request) text(byId('job-command'), runCommand(h.request));
+  const waits = !j.started_at && isOpen(j);
+  text(byId('job-command-title'), waits ? 'Command that starts it' : 'Command that runs it again');
+  if (h.request) text(byId('job-command'), runCommand({ ...h.request, id: waits ? id : undefined }));
   outside(j);
   const beside = h.neighbours.slice(0, 4).map((n) => n.job_id);
   byId('job-compare').hidden = !beside.length;

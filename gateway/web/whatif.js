@@ -2,8 +2,10 @@
 import { byId, copyButton, el, text } from './dom.js';
 import { ask } from './api.js';
 import { param, set } from './address.js';
+import * as session from './session.js';
 import { choices } from './chart.js';
 import { runCommand } from './command.js';
+import { jobPath } from './jobs.js';
 import { probability, shape, decision, duration, heldOutError, number, percent, unknown } from './format.js';
 
 const fields = ['model', 'dataset', 'workers', 'cpus', 'batch_sizes', 'epochs', 'slo'];
@@ -91,6 +93,7 @@ export async function read() {
     byId('what-if-chart').replaceChildren(...choices(answer, slo));
     text(byId('what-if-command'), runCommand(asked));
     byId('what-if-answer').hidden = false;
+    byId('what-if-submit').hidden = !session.maySubmit();
     complain('', '');
   } catch (err) {
     if (err.status === 503) throw err;
@@ -106,6 +109,9 @@ export function start(_, again) {
     e.preventDefault();
     set(Object.fromEntries(fields.map((name) => [name, form.elements[name].value.trim()])));
     again();
+  });
+  byId('what-if-submit').addEventListener('click', async () => {
+    await ask('jobs', asked).then((a) => location.assign(jobPath(a.job_id)), (err) => complain(err.field, err.message));
   });
   copyButton(byId('what-if-copy'), () => byId('what-if-command').textContent);
   ask('regressors').then(regressors, () => {}); // the champions behind the predictions are optional

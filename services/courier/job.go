@@ -201,7 +201,7 @@ type jobSelection struct {
 	Model  string                 `help:"Only jobs of this model."`
 	Node   string                 `help:"Only jobs of this node."`
 	Label  string                 `help:"Only jobs with this label, name or name=value."`
-	Since  time.Time              `help:"Only jobs that have not ended before this instant, such as 2026-11-28T08:00:00Z."`
+	Since  time.Time              `help:"Only jobs that have not ended before this instant, such as 2026-11-28T08:00:00Z, or before a duration before now, such as 7d."`
 	Until  time.Time              `help:"Only jobs that began before this instant."`
 	AtRisk bool                   `help:"Only jobs with an active warning."`
 	Missed bool                   `help:"Only jobs that missed their SLO."`
@@ -281,9 +281,20 @@ func (c *jobsCommand) list(w *environment, b *bus.Bus, q *schemas.JobListRequest
 	return c.render(w, &l, func(out io.Writer) error { return report.Jobs(out, &l) })
 }
 
-type scoreCommand struct{ askFlags }
+// scoreSelection has the fields of a schemas.ScoreRequest.
+type scoreSelection struct {
+	Since time.Time `help:"Only jobs that ended after this instant, such as 2026-11-28T08:00:00Z, or after a duration before now, such as 7d."`
+	Until time.Time `help:"Only jobs that ended before this instant."`
+	User  string    `help:"Only jobs of this user."`
+	Model string    `help:"Only jobs of this model."`
+}
+
+type scoreCommand struct {
+	askFlags
+	scoreSelection
+}
 
 func (c *scoreCommand) Run(w *environment) error {
-	q := schemas.ScoreRequest{}
-	return ask(w, c.askFlags, q.Subject(), &q, requestTimeout, report.Score)
+	q := (*schemas.ScoreRequest)(&c.scoreSelection)
+	return ask(w, c.askFlags, q.Subject(), q, requestTimeout, report.Score)
 }

@@ -9,10 +9,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"courier/advisor/shares"
 	"courier/schemas"
@@ -123,6 +125,7 @@ func newParser(c *cli, stdout, stderr io.Writer) (*kong.Kong, error) {
 			"confidence":       strconv.FormatFloat(schemas.DefaultConfidence, 'g', -1, 64),
 			"batch_messages":   strconv.Itoa(schemas.MaxBatchMessages),
 		},
+		kong.TypeMapper(reflect.TypeFor[time.Time](), kong.MapperFunc(readInstant)),
 		kong.Writers(stdout, stderr),
 		kong.UsageOnError(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
@@ -134,6 +137,17 @@ func newParser(c *cli, stdout, stderr io.Writer) (*kong.Kong, error) {
 		describe(parser.Model.Node)
 	}
 	return parser, err
+}
+
+// readInstant reads a flag that is an instant, or a duration before now.
+func readInstant(c *kong.DecodeContext, target reflect.Value) error {
+	var text string
+	if err := c.Scan.PopValueInto("instant", &text); err != nil {
+		return err
+	}
+	at, err := schemas.ParseInstant(text, time.Now())
+	target.Set(reflect.ValueOf(at))
+	return err
 }
 
 // dashedValue matches kong's error for a value that it takes for flags, such as -5s.

@@ -2,6 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io"
 	"time"
 
 	"courier/receipt"
@@ -10,8 +13,8 @@ import (
 
 type receiptCommand struct {
 	natsFlags
-	Output string `short:"o" help:"Output format (table, json, csv, markdown)." enum:"table,json,csv,markdown" default:"table" env:"COURIER_OUTPUT"`
-	Job    string `arg:"" help:"ID of the job."`
+	Output string   `short:"o" help:"Output format (table, json, csv, markdown)." enum:"table,json,csv,markdown" default:"table" env:"COURIER_OUTPUT"`
+	Jobs   []string `arg:"" name:"job" help:"IDs of the jobs."`
 }
 
 func (c *receiptCommand) Run(w *environment) error {
@@ -22,15 +25,34 @@ func (c *receiptCommand) Run(w *environment) error {
 	defer closeBus(b)
 	ctx, cancel := context.WithTimeout(w.ctx, time.Minute)
 	defer cancel()
-	r, err := receipt.Read(ctx, b, c.Job)
-	if err != nil {
-		return err
+	all := make([]receipt.JobReceipt, len(c.Jobs))
+	for i, id := range c.Jobs {
+		r, err := receipt.Read(ctx, b, id)
+		if err != nil {
+			return err
+		}
+		all[i] = *r
+	}
+	each := func(write func(*receipt.JobReceipt, io.Writer) error) func(io.Writer) error {
+		return func(out io.Writer) (err error) {
+			for i := range all {
+				if i > 0 {
+					fmt.Fprintln(out)
+				}
+				err = errors.Join(err, write(&all[i], out))
+			}
+			return err
+		}
 	}
 	switch c.Output {
 	case "markdown":
-		return r.WriteMarkdown(w.stdout)
-	case "csv": // one line, with the losses in one cell
-		return columns.CSV(w.stdout, []receipt.JobReceipt{*r})
+		return each((*receipt.JobReceipt).WriteMarkdown)(w.stdout)
+	case "csv": // one line for each job, with its losses in one cell
+		return columns.CSV(w.stdout, all)
 	}
-	return outputFlags{c.Output}.print(w, r, r.WriteText)
+	var result any = all
+	if len(all) == 1 {
+		result = &all[0]
+	}
+	return outputFlags{c.Output}.print(w, result, each((*receipt.JobReceipt).WriteText))
 }
