@@ -46,11 +46,22 @@ func TestCluster(t *testing.T) {
 			c.logs(t)
 		}
 	})
-	c.up(t, 30*time.Second)
-	c.checkJobs(t)
-	damaged, rolled := c.damage(t), c.roll(t)
-	c.loseQuorum(t)
-	c.checkTables(t, damaged, rolled)
+	var damaged, rolled *load
+	for _, step := range []struct {
+		name string
+		run  func(*testing.T)
+	}{
+		{"start", func(t *testing.T) { c.up(t, 30*time.Second) }},
+		{"jobs", c.checkJobs},
+		{"damage", func(t *testing.T) { damaged = c.damage(t) }},
+		{"replacement", func(t *testing.T) { rolled = c.roll(t) }},
+		{"lost quorum", c.loseQuorum},
+		{"tables", func(t *testing.T) { c.checkTables(t, damaged, rolled) }},
+	} {
+		if !t.Run(step.name, step.run) {
+			return
+		}
+	}
 }
 
 // requestRate returns the requests per second of the load.
