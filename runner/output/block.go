@@ -197,3 +197,19 @@ func (b *block) merge(before *block) {
 	b.lines, b.hasContent, b.hasBatches = before.lines, before.hasContent, before.hasBatches
 	b.hasResults, b.hasTraining = before.hasResults, before.hasTraining
 }
+
+// metricsOf counts the metrics of a line.
+func metricsOf(l *line) int {
+	n := 0
+	for i := range l.fields {
+		n += boolInt(isResult(&l.fields[i]))
+	}
+	return n
+}
+
+// hasResult reports whether a line has a loss or an accuracy by name.
+func hasResult(l *line) bool {
+	return slices.ContainsFunc(l.fields, func(f field) bool {
+		return isResult(&f) && (f.name.kind.isShare() || f.name.kind == kindLoss)
+	})
+}

@@ -1,9 +1,6 @@
 package output
 
-import (
-	"slices"
-	"time"
-)
+import "slices"
 
 // This file decides when epochs are reported.
 
@@ -135,28 +132,6 @@ func (r *recogniser) forget(b *block) {
 	b.readings = slices.DeleteFunc(b.readings, func(x reading) bool {
 		return len(r.known) > 0 && !r.known[x.name.hash]
 	})
-}
-
-// finish returns the epochs that the end of the output shows. A command that failed did not end its
-// last epoch, unless the line that ends epochs was read.
-func (r *recogniser) finish(at time.Time, succeeded bool) []EpochReport {
-	r.at, r.events = at, r.events[:0]
-	b := r.current
-	if b == nil {
-		return nil
-	}
-	if !b.isPublished && succeeded && r.isWhole(b) {
-		r.forget(b)
-		if !b.familiarEnd.IsZero() {
-			b.end = b.familiarEnd // what follows is about the whole run
-		}
-		r.closeCurrent()
-	}
-	if !r.isConfirmed && succeeded && r.confirmsAtEnd() {
-		r.isConfirmed = true
-		r.publish()
-	}
-	return r.events
 }
 
 // isWhole reports whether the last block looks like an epoch that ended.

@@ -243,3 +243,52 @@ func (r *recogniser) isRank(l *line, f *field) bool {
 	}
 	return r.ranks == form
 }
+
+// rebase corrects the numbers if two counters with the same total differ by one: what was printed as
+// 0/N came before the first epoch.
+func (r *recogniser) rebase(f *field) {
+	b := r.current
+	if b == nil || r.isConfirmed || b.printed != 0 || !b.hasTotal || !r.isAsked(f) || f.value != 1 {
+		return
+	}
+	r.countFromOne()
+}
+
+// countFromOne drops what was printed as epoch 0.
+func (r *recogniser) countFromOne() {
+	for i := range r.tracks {
+		r.tracks[i].base = 1
+	}
+	r.drop()
+	r.next = newBlock()
+}
+
+// drop forgets the epochs that are not confirmed.
+func (r *recogniser) drop() {
+	if r.current != nil {
+		r.next, r.current = r.current, nil
+	}
+	r.rises = 0
+	clear(r.known)
+	r.held, r.class, r.closing, r.lastClosing = nil, countsNothing, 0, 0
+}
+
+func (r *recogniser) trackOfClass() *track {
+	for i := range r.tracks {
+		if t := &r.tracks[i]; t.class == r.class && t.seen > 0 {
+			return t
+		}
+	}
+	return nil
+}
+
+// isSetting reports whether the first number that was read may be a setting, such as epoch_num: 2.
+// It is one if a lower number follows.
+func (r *recogniser) isSetting() bool {
+	return !r.isConfirmed && len(r.held) == 0 && !r.current.hasResults
+}
+
+// isAsked reports whether a number was printed as i/N with N epochs asked for.
+func (r *recogniser) isAsked(f *field) bool {
+	return f.total > 0 && f.total == float64(r.requested)
+}

@@ -19,16 +19,18 @@
 //
 //	lines.go       bytes to lines; each drawing of a progress bar is one
 //	scan.go        a line to fields: a number with the meaning of the words before it
-//	lookup.go      a word to its meaning; joined words by their parts
 //	number.go      forms of numbers: i/N, units, clocks, time stamps, means in parentheses
-//	table.go       rows below a line of names
+//	lookup.go      a word to its meaning; joined words by their parts
+//	field.go       a number with the name before it
 //	words.go       the vocabulary, and nothing else that depends on programs
-//	counter.go     which fields count, and what
+//	table.go       rows below a line of names
+//	recogniser.go  a line to what it adds
 //	follow.go      the number of the epoch splits the lines into blocks
-//	block.go       the last value of each metric in a block
-//	choose.go      loss and accuracy of a block
-//	duration.go    printed durations that agree with the arrival of the lines
 //	confirm.go     when a counter is trusted
+//	counter.go     which fields count, and what
+//	duration.go    printed durations that agree with the arrival of the lines
+//	choose.go      loss and accuracy of a block
+//	block.go       the last value of each metric in a block
 //	suggest.go     the line and the pattern that are shown if nothing was recognized
 //	log.go         lines of loggers, which name the epoch
 //

@@ -3,6 +3,7 @@ package output
 import (
 	"maps"
 	"slices"
+	"time"
 )
 
 // This file follows the number of the epoch, and groups the lines between two ends.
@@ -61,21 +62,6 @@ func (r *recogniser) advance(l *line, s sighting, metrics int) bool {
 	return true
 }
 
-// isAsked reports whether a number was printed as i/N with N epochs asked for.
-func (r *recogniser) isAsked(f *field) bool {
-	return f.total > 0 && f.total == float64(r.requested)
-}
-
-// rebase corrects the numbers if two counters with the same total differ by one: what was printed as
-// 0/N came before the first epoch.
-func (r *recogniser) rebase(f *field) {
-	b := r.current
-	if b == nil || r.isConfirmed || b.printed != 0 || !b.hasTotal || !r.isAsked(f) || f.value != 1 {
-		return
-	}
-	r.countFromOne()
-}
-
 // start takes a heading that says that the training starts. Results that were printed as epoch 0 before the
 // first such heading came before the first epoch.
 func (r *recogniser) start() {
@@ -84,15 +70,6 @@ func (r *recogniser) start() {
 		r.countFromOne()
 	}
 	r.hasStarted = true
-}
-
-// countFromOne drops what was printed as epoch 0.
-func (r *recogniser) countFromOne() {
-	for i := range r.tracks {
-		r.tracks[i].base = 1
-	}
-	r.drop()
-	r.next = newBlock()
 }
 
 // canSkip reports whether epochs that were not printed may be skipped, as in a log of every tenth one:
@@ -107,12 +84,6 @@ func (r *recogniser) canSkip(l *line, s sighting) bool {
 	}
 	s.track.isDead = true
 	return false
-}
-
-// isSetting reports whether the first number that was read may be a setting, such as epoch_num: 2.
-// It is one if a lower number follows.
-func (r *recogniser) isSetting() bool {
-	return !r.isConfirmed && len(r.held) == 0 && !r.current.hasResults
 }
 
 // rewind takes a number below the current one. It belongs to the past, to another worker, or to a
@@ -137,16 +108,6 @@ func (r *recogniser) beginsAgain(l *line, s sighting) bool {
 	isLast := r.current.number == r.requested || r.current.number > r.first+1 || len(l.fields) == 1
 	return r.class == countsEpochs && s.number == r.first && l.template == r.numberLine && isLast &&
 		r.current.hasResults
-}
-
-// drop forgets the epochs that are not confirmed.
-func (r *recogniser) drop() {
-	if r.current != nil {
-		r.next, r.current = r.current, nil
-	}
-	r.rises = 0
-	clear(r.known)
-	r.held, r.class, r.closing, r.lastClosing = nil, countsNothing, 0, 0
 }
 
 // open begins the block of an epoch with the line that has its number.
@@ -243,15 +204,6 @@ func (r *recogniser) endsHere(l *line, p progress) bool {
 	return r.current.templates[l.template] == 1
 }
 
-func (r *recogniser) trackOfClass() *track {
-	for i := range r.tracks {
-		if t := &r.tracks[i]; t.class == r.class && t.seen > 0 {
-			return t
-		}
-	}
-	return nil
-}
-
 // closeCurrent ends the current epoch. Nothing is reported before the counter is confirmed.
 func (r *recogniser) closeCurrent() {
 	b := r.current
@@ -287,4 +239,26 @@ func (r *recogniser) learnClosing(b *block) {
 		r.closing = 0
 	}
 	r.lastClosing = last
+}
+
+// finish returns the epochs that the end of the output shows. A command that failed did not end its
+// last epoch, unless the line that ends epochs was read.
+func (r *recogniser) finish(at time.Time, succeeded bool) []EpochReport {
+	r.at, r.events = at, r.events[:0]
+	b := r.current
+	if b == nil {
+		return nil
+	}
+	if !b.isPublished && succeeded && r.isWhole(b) {
+		r.forget(b)
+		if !b.familiarEnd.IsZero() {
+			b.end = b.familiarEnd // what follows is about the whole run
+		}
+		r.closeCurrent()
+	}
+	if !r.isConfirmed && succeeded && r.confirmsAtEnd() {
+		r.isConfirmed = true
+		r.publish()
+	}
+	return r.events
 }

@@ -86,3 +86,14 @@ func (s *splitter) end(handle lineHandler, isFinal bool) {
 	}
 	s.line = s.line[:0]
 }
+
+// maxExcerptBytes is the length of a line in a message.
+const maxExcerptBytes = 160
+
+// excerpt returns the beginning of a line for a message.
+func excerpt(line []byte) string {
+	if len(line) > maxExcerptBytes {
+		return string(line[:maxExcerptBytes]) + "…"
+	}
+	return string(line)
+}

@@ -327,24 +327,3 @@ func skipAddress(t []byte, i int) int {
 	}
 	return i
 }
-
-func skipDigits(t []byte, i int) int {
-	for i < len(t) && isDigit(t[i]) {
-		i++
-	}
-	return i
-}
-
-func skipBlanks(t []byte, i int) int {
-	for i < len(t) && t[i] == ' ' {
-		i++
-	}
-	return i
-}
-
-func boolInt(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}

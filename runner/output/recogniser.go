@@ -138,22 +138,6 @@ func (r *recogniser) isOfStage(f field) bool {
 	return f.name.counter == countsEpochs && f.total > 0 && classOf(&f, r.requested) == countsInner
 }
 
-// metricsOf counts the metrics of a line.
-func metricsOf(l *line) int {
-	n := 0
-	for i := range l.fields {
-		n += boolInt(isResult(&l.fields[i]))
-	}
-	return n
-}
-
-// hasResult reports whether a line has a loss or an accuracy by name.
-func hasResult(l *line) bool {
-	return slices.ContainsFunc(l.fields, func(f field) bool {
-		return isResult(&f) && (f.name.kind.isShare() || f.name.kind == kindLoss)
-	})
-}
-
 // isOurs reports whether a line belongs to the rank that is followed: the first one with an epoch.
 func (r *recogniser) isOurs(l *line) bool {
 	source := r.sourceOf(l)

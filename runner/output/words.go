@@ -267,3 +267,24 @@ func parseNumber(t []byte) float64 {
 	v, _ := strconv.ParseFloat(string(t), 64) // infinite if it is too large
 	return v
 }
+
+func skipDigits(t []byte, i int) int {
+	for i < len(t) && isDigit(t[i]) {
+		i++
+	}
+	return i
+}
+
+func skipBlanks(t []byte, i int) int {
+	for i < len(t) && t[i] == ' ' {
+		i++
+	}
+	return i
+}
+
+func boolInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
