@@ -96,11 +96,16 @@ func chooseLoss(b *block) (best *reading, isOfParts bool) {
 	return best, false
 }
 
-// lossRank orders losses: epochs before batches, the training before data without a name before held-out
-// data, parts of a loss last.
+// heldOutLoss ranks a loss on held-out data below those of batches of the training.
+const heldOutLoss = 20
+
+// lossRank orders losses: held-out data last, epochs before batches, the training before data without a name.
+// Parts of a loss come behind all others.
 func lossRank(x *reading) int {
-	n := 2*(boolInt(x.scope != scopeTrain)+boolInt(x.scope >= scopeTest)) + 6*int(x.level) +
-		boolInt(x.name.flags&flagWeak != 0)
+	n := 2*boolInt(x.scope != scopeTrain) + 6*int(x.level) + boolInt(x.name.flags&flagWeak != 0)
+	if x.scope >= scopeTest {
+		n += heldOutLoss
+	}
 	if x.name.unknown > 0 {
 		n += partOfLoss
 	}

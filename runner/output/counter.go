@@ -248,7 +248,7 @@ func (r *recogniser) isRank(l *line, f *field) bool {
 // 0/N came before the first epoch.
 func (r *recogniser) rebase(f *field) {
 	b := r.current
-	if b == nil || r.isConfirmed || b.printed != 0 || !b.hasTotal || !r.isAsked(f) || f.value != 1 {
+	if b == nil || r.isConfirmed || b.hasTraining || b.printed != 0 || !b.hasTotal || !r.isAsked(f) || f.value != 1 {
 		return
 	}
 	r.countFromOne()

@@ -96,8 +96,15 @@ func (s *scanner) finish(f field, begin, end int) int {
 		s.name.counter = countsNothing
 		return end
 	}
-	if s.name.kind != kindNone && f.isWhole && isNumbered(s.text, end) {
-		return end
+	if s.name.kind != kindNone && isNumbered(s.text, end) {
+		if f.isWhole {
+			return end
+		}
+		if s.text[end] == ':' && !s.hasColon { // AP .5: 0.4
+			s.name.unknown++
+			s.name.hash = combine(s.name.hash, hashOf(s.text[begin:end]))
+			return end
+		}
 	}
 	if s.name.kind != kindNone && isElement(s.text, begin, end) {
 		s.name.flags |= flagExcluded
@@ -110,14 +117,17 @@ func (s *scanner) finish(f field, begin, end int) int {
 	return end
 }
 
-// isElement reports whether text[begin:end] is the first number of several, such as (1, 0.5) or
-// [0.5, 0.4].
+// isElement reports whether text[begin:end] is the first number of several, such as (1, 0.5), [0.5, 0.4]
+// or ['0.5', '0.4'].
 func isElement(t []byte, begin, end int) bool {
+	if begin > 0 && end < len(t) && t[begin-1] == '\'' && t[end] == '\'' {
+		begin, end = begin-1, end+1
+	}
 	if begin == 0 || t[begin-1] != '(' && t[begin-1] != '[' || end >= len(t) || t[end] != ',' {
 		return false
 	}
 	next := skipBlanks(t, end+1)
-	return next < len(t) && isDigit(t[next])
+	return next < len(t) && (isDigit(t[next]) || t[next] == '\'')
 }
 
 // isNumbered reports whether another number follows at i, as in "loss 12 0.5", "loss 12: 0.5" and
