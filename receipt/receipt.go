@@ -35,6 +35,7 @@ type JobReceipt struct {
 	Losses  []Loss            `json:"losses"` // of the last 20,000 epochs, largest first
 	Better  *Better           `json:"better,omitempty"`
 	Learned *Learned          `json:"learned,omitempty"`
+	Output  string            `json:"output,omitempty"` // its last lines, if they were recorded
 }
 
 // PredictedOutcome is the answer to the request, or the admission of a queued job.
@@ -135,7 +136,7 @@ func (r *JobReceipt) read(s *Story) []*schemas.Epoch {
 			}
 		case *schemas.Ended:
 			if e.Run == s.Status.Run {
-				r.Result.StartupSeconds = e.StartupSeconds
+				r.Result.StartupSeconds, r.Output = e.StartupSeconds, e.Output
 			}
 		}
 	}

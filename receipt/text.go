@@ -11,7 +11,7 @@ import (
 
 // Line is a line of a receipt.
 type Line struct {
-	Name string `json:"name"` // job, predicted, result, lost, better or learned
+	Name string `json:"name"` // job, predicted, result, lost, better, learned or output
 	Text string `json:"text"`
 }
 
@@ -56,6 +56,11 @@ func (r *JobReceipt) Lines() []Line {
 			text += fmt.Sprintf("; it took %.1f %% %s than predicted", 100*math.Abs(*l.ErrorRatio), than)
 		}
 		all = append(all, Line{"learned", text})
+	}
+	for line := range strings.SplitSeq(r.Output, "\n") {
+		if line != "" {
+			all = append(all, Line{"output", strings.ReplaceAll(line, "\t", " ")})
+		}
 	}
 	return all
 }

@@ -254,6 +254,9 @@ func (j *job) describeExit(e *schemas.Ended) {
 	e.ExitCode, e.DurationSeconds = &code, min(seconds, schemas.MaxSLO.Seconds())
 	e.EpochsDone, e.StartupSeconds = j.epochs.done, j.epochs.startupSeconds
 	j.result.StartupSeconds = j.epochs.startupSeconds
+	if j.o.KeepOutput {
+		e.Output = schemas.Printable(strings.Join(j.output.Tail(), "\n"))
+	}
 
 	switch {
 	case j.restartErr != nil:

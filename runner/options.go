@@ -73,6 +73,9 @@ type Options struct {
 	// NoInstrument starts Python trainings without the instrumentation of package instrument.
 	NoInstrument bool
 
+	// KeepOutput records the last lines of the output with the end of the run.
+	KeepOutput bool
+
 	NoPTY    bool         // run on pipes instead of a pseudo terminal
 	NoCgroup bool         // run in the cgroup of this process
 	Observer NodeObserver // measures this node; nil: its load and CPU model are unknown

@@ -294,6 +294,8 @@ type Ended struct {
 	EpochsDone uint32 `json:"epochs_done" ch:"epochs_done"`
 	// Accuracy of the last epoch.
 	Accuracy *float64 `json:"accuracy,omitempty" ch:"accuracy"`
+	// Last lines of the output, if the user lets the runner record them. The tables leave them out.
+	Output string `json:"output,omitempty"`
 	Setting
 }
 
@@ -319,6 +321,7 @@ func (e *Ended) Validate() error {
 		OneOf("outcome", e.Outcome, EventFinished, EventFailed, EventCancelled, EventLost, EventFound),
 		validateSeconds("duration_seconds", e.DurationSeconds),
 		validateLength("reason", len(e.Reason), maxReason),
+		validateLength("output", len(e.Output), maxOutput),
 		validateRatios(ratioField{"accuracy", e.Accuracy}),
 	)
 	if err == nil && (e.Outcome == EventFinished || e.Outcome == EventFailed) {

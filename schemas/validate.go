@@ -16,7 +16,8 @@ const (
 	MaxWorkers    = 1 << 12
 	MaxEpochs     = 1_000_000
 	maxText       = 256
-	maxReason     = 4 << 10 // of the end of a run, or of a move
+	maxReason     = 4 << 10  // of the end of a run, or of a move
+	maxOutput     = 16 << 10 // last lines of the output of a run
 	maxLabels     = 64
 )
 

@@ -186,7 +186,10 @@ function list(name, records, entry) {
 
 function receipt(r) {
   byId('job-receipt-empty').hidden = true;
-  byId('job-receipt').replaceChildren(...r.lines.map((l) => el('div', {}, el('dt', {}, l.name), el('dd', {}, l.text))));
+  byId('job-output').hidden = !r.output;
+  text(byId('job-output'), r.output ?? '');
+  byId('job-output-title').hidden = !r.output;
+  byId('job-receipt').replaceChildren(...r.lines.filter((l) => l.name !== 'output').map((l) => el('div', {}, el('dt', {}, l.name), el('dd', {}, l.text))));
 }
 
 // redraw updates what changes with time alone.

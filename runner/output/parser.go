@@ -8,13 +8,14 @@ type Parser struct {
 	own        *Log        // of lines of Courier's own format
 	recogniser *recogniser // nil: the lines have a known form
 	rounds     rounds
-	streams    [2]splitter   // standard output and standard error
-	reports    []EpochReport // of the current call
-	at         time.Time     // arrival of the current bytes
-	count      int           // lines read, without the drawings of progress bars
-	last       []byte        // beginning of the last line
-	noMemory   []byte        // beginning of the last line about missing memory
-	noMemoryAt int           // its number
+	streams    [2]splitter       // standard output and standard error
+	reports    []EpochReport     // of the current call
+	at         time.Time         // arrival of the current bytes
+	count      int               // lines read, without the drawings of progress bars
+	last       []byte            // beginning of the last line
+	tail       [tailLines][]byte // beginnings of the last lines; that of line n is at n modulo tailLines
+	noMemory   []byte            // beginning of the last line about missing memory
+	noMemoryAt int               // its number
 }
 
 // New returns a parser of any output, or of lines that a regular expression describes, if it is not
@@ -40,7 +41,8 @@ func (p *Parser) SetEpochs(n uint32) {
 // Restart returns a parser of the same format for a command that was restarted. The command may
 // count epochs and time from zero, and an unfinished line is discarded.
 func (p *Parser) Restart() *Parser {
-	next := &Parser{own: NewChannel(), rounds: rounds{least: p.rounds.least}, count: p.count, last: p.last}
+	next := &Parser{own: NewChannel(), rounds: rounds{least: p.rounds.least}}
+	next.count, next.last, next.tail = p.count, p.last, p.tail
 	next.own.chooser = p.own.chooser // what was learnt of percentages is kept
 	if p.pattern != nil {
 		next.pattern = &pattern{expression: p.pattern.expression}
@@ -86,9 +88,14 @@ func (p *Parser) reported() []EpochReport {
 
 // line takes a line, or a drawing of a line that may be drawn again.
 func (p *Parser) line(line []byte, isFinal bool, at time.Time) {
-	p.count += boolInt(isFinal)
+	begin := line[:min(len(line), maxExcerptBytes+1)]
 	if len(line) > 0 {
-		p.last = append(p.last[:0], line[:min(len(line), maxExcerptBytes+1)]...)
+		p.last = append(p.last[:0], begin...)
+	}
+	if isFinal {
+		kept := &p.tail[p.count%tailLines]
+		*kept = append((*kept)[:0], begin...)
+		p.count++
 	}
 	if isOutOfMemory(line) {
 		p.noMemory, p.noMemoryAt = append(p.noMemory[:0], p.last...), p.count
@@ -128,6 +135,17 @@ func (p *Parser) StepsPerEpoch() uint32 {
 
 // Lines returns the number of lines read.
 func (p *Parser) Lines() int { return p.count }
+
+// tailLines is the number of lines that Tail returns.
+const tailLines = 20
+
+// Tail returns the beginnings of the last lines.
+func (p *Parser) Tail() (lines []string) {
+	for n := max(0, p.count-tailLines); n < p.count; n++ {
+		lines = append(lines, excerpt(p.tail[n%tailLines]))
+	}
+	return lines
+}
 
 // LastLine returns the beginning of the last line.
 func (p *Parser) LastLine() string { return excerpt(p.last) }

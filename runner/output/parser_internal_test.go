@@ -295,3 +295,27 @@ func TestParser_ReadsCounts(t *testing.T) {
 		}
 	}
 }
+
+// The last lines are kept across a restart, without escape sequences, and the beginnings of long ones.
+func TestParser_KeepsTheLastLines(t *testing.T) {
+	p, err := New("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := time.Unix(0, 0)
+	for n := range 30 {
+		p.Write(0, fmt.Appendf(nil, "line %d\n", n), at)
+	}
+	p = p.Restart()
+	long := strings.Repeat("x", 2*maxExcerptBytes)
+	p.Write(1, []byte("\x1b[31mred\x1b[0m\n"+long+"\nwithout an end"), at)
+	p.Close(at, false)
+	got := p.Tail()
+	want := []string{"red", excerpt([]byte(long)), "without an end"}
+	if len(got) != tailLines || got[0] != "line 13" {
+		t.Errorf("%d lines from %q on, want %d from line 13 on", len(got), got[0], tailLines)
+	}
+	if diff := cmp.Diff(want, got[len(got)-len(want):]); diff != "" {
+		t.Errorf("last lines (-want +got):\n%s", diff)
+	}
+}

@@ -51,6 +51,7 @@ func (c *runCommand) Run(w *environment) error {
 		NoInstrument:   !c.Instrument,
 		NoPTY:          c.NoPTY || !services.IsTerminal(w.stdout),
 		NoCgroup:       c.NoCgroup,
+		KeepOutput:     c.KeepOutput,
 		Progress:       !c.NoProgress,
 		Adapt:          c.Adapt,
 		Resize:         c.Resize,

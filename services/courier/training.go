@@ -32,10 +32,11 @@ func (f outputFormatFlags) job(w *environment) (runner.Options, error) {
 	return o, nil
 }
 
-// terminalFlags configure how courier run shows the output.
+// terminalFlags configure how courier run shows and keeps the output.
 type terminalFlags struct {
 	NoPTY      bool `group:"training" name:"no-pty" help:"Give the command a pipe even if the standard output is a terminal (courier run)." env:"COURIER_NO_PTY"`
 	NoProgress bool `group:"training" help:"Show no progress bar (courier run)."`
+	KeepOutput bool `group:"training" help:"Record the last 20 lines of the output with the end of the job, for its receipt and its page. Everyone who may read jobs can read them (courier run)." env:"COURIER_KEEP_OUTPUT"`
 }
 
 // trainingCommand returns the words of a training command without the -- before them.
