@@ -9,9 +9,11 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -32,6 +34,72 @@ func screenshot(t *testing.T, p *browsertest.Page, name string, width int) {
 	t.Helper()
 	if dir := os.Getenv("COURIER_SCREENSHOTS"); dir != "" {
 		p.Screenshot(filepath.Join(dir, fmt.Sprintf("%s-%d.png", name, width)))
+	}
+}
+
+// accessibilityRules are the rules of axe-core, which npm fetches. Without npm or its registry the pages are
+// not checked, and the test says so.
+var accessibilityRules = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "axe")
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	install := exec.Command("npm", "install", "--prefix", dir, "--ignore-scripts", "--no-audit", "--no-fund",
+		"axe-core@4.14.1")
+	if out, err := install.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "node_modules", "axe-core", "axe.min.js"))
+	return string(text), err
+})
+
+// violations returns the rules of accessibility that the page breaks, with the elements.
+func violations(t *testing.T, p *browsertest.Page) (all []string) {
+	t.Helper()
+	rules, err := accessibilityRules()
+	if err != nil {
+		t.Skipf("NO PAGE WAS CHECKED FOR ACCESSIBILITY: axe-core cannot be installed: %v", err)
+	}
+	p.Must(rules + "; 0")
+	if err := p.Eval(`axe.run().then((r) => r.violations.map((v) =>
+		v.id + ': ' + v.help + ': ' + v.nodes.map((n) => n.html.slice(0, 120)).slice(0, 3).join()))`, &all); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// No view breaks a rule of axe-core, in light and dark.
+func TestBrowser_IsAccessible(t *testing.T) {
+	browser, b, h := openBrowser(t)
+	runJob(t, b, "ended", time.Now().Add(-time.Minute), 12, "finished")
+	runJob(t, b, "risky", time.Now().Add(-40*time.Second), 3, "")
+	sample := example[schemas.Sample](t, "sample")
+	sample.At = time.Now()
+	if _, err := b.Publish(within(t), sample); err != nil {
+		t.Fatal(err)
+	}
+	for path, loaded := range map[string]string{
+		"/": "#now-table tbody tr", "/jobs": "#jobs-table tbody tr", "/jobs/ended": "#job-receipt dd",
+		"/jobs/risky": "#job-advice li", "/compare?jobs=ended,risky": "#compare-table tbody tr",
+		"/nodes": "#nodes-table tbody tr", "/nodes/" + sample.Node: "#node-facts dd",
+		"/attainment": "#score:not([data-loading])", "/regressors": "#regressors", "/nothing": "#missing h2",
+		"/what-if?model=cnn&cpus=2&batch_sizes=8,16&epochs=3&slo=1m": "#what-if-table tbody tr",
+	} {
+		p := browser.Page(t, h.url+path, 1440, 900)
+		p.WaitFor(fmt.Sprintf("document.querySelector(%q)", loaded))
+		light := violations(t, p)
+		p.PreferDark()
+		if all := append(light, violations(t, p)...); len(all) > 0 {
+			t.Errorf("%s breaks %s", path, strings.Join(all, "\n"))
+		}
+		if path == "/nothing" { // an element that breaks a rule is found
+			p.Must(`document.querySelector('main').append(document.createElement('img'))`)
+			if len(violations(t, p)) == 0 {
+				t.Error("an image without a text breaks no rule: the rules are not applied")
+			}
+		}
+		p.Close()
 	}
 }
 
@@ -141,6 +209,7 @@ func runJob(t *testing.T, b *bus.Bus, id string, began time.Time, epochs int, ou
 		startup := 1.5
 		events = append(events, &schemas.Ended{
 			JobStamp: stamp(outcome, 1, 5+2.4*float64(epochs)), Setting: setting, Outcome: outcome,
+			Output:     "Epoch 12\ndone",
 			EpochsDone: uint32(epochs), StartupSeconds: &startup,
 		})
 	}
@@ -181,7 +250,8 @@ func TestBrowser_ShowsAJobOnItsPage(t *testing.T) {
 		p.WaitFor(`document.querySelectorAll('.plots canvas').length === 4`)
 		for selector, want := range map[string]string{
 			"#job-title": "ended", "#job-summary": "12 of 12", "#job-receipt": "start-up",
-			"#job-advice": "meets slo", "#job-changes": "started", "#job-neighbours": "beside",
+			"#job-output": "epoch 12\ndone", "#job-advice": "meets slo",
+			"#job-changes": "started", "#job-neighbours": "beside",
 		} {
 			if got := p.Text(selector); !strings.Contains(strings.ToLower(got), want) {
 				t.Errorf("%s of the page of a job = %q, want %q in it", selector, got, want)
