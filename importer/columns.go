@@ -154,14 +154,8 @@ func (n *names) metrics(found, requested map[string]string) {
 		if ok || !n.fit(field, name) || slices.Contains(otherMeanings, normalize(name)) {
 			return
 		}
-		if n.values != nil {
-			have, had := len(n.values(name)), len(n.values(found[field]))
-			if have == 0 || 2*have < had { // such as a mean in the last row
-				return
-			}
-			if 2*had < have {
-				delete(rank, field)
-			}
+		if n.isEmpty(name) {
+			return
 		}
 		if best, known := rank[field]; !known || r < best {
 			found[field], rank[field] = name, r

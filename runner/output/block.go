@@ -26,6 +26,7 @@ type block struct {
 	familiarEnd time.Time // arrival of its last line like those of earlier epochs
 	hasContent  bool      // metrics, batches or a duration
 	hasBatches  bool
+	pass        pass
 	hasResults  bool
 	isHeldOut   bool // all results are of held-out data
 	hasTraining bool // results of batches, or of the training
@@ -35,6 +36,30 @@ type block struct {
 	isBare      bool // the number has no name, and results beside it
 	isTold      bool // a line has nothing but i/N with N as requested
 	hasTotal    bool // the number was printed as i/N with N as requested
+}
+
+// pass is the first pass over batches in a block.
+type pass struct {
+	name          uint64 // of their counter
+	batches, last float64
+	isOver        bool // its last batch was seen, and then one of another pass with the same name
+}
+
+// note takes a line about a batch. It reports whether the batch is of a second pass, which is over held-out
+// data.
+func (p *pass) note(batch *field) bool {
+	switch {
+	case p.batches == 0:
+		p.name, p.batches = batch.name.hash, batch.total
+	case p.name != batch.name.hash:
+		return false
+	}
+	isSame := batch.total == p.batches && batch.value >= p.last
+	p.isOver = p.isOver || !isSame && p.last >= p.batches-1
+	if isSame && !p.isOver {
+		p.last = batch.value
+	}
+	return p.isOver
 }
 
 // reading is the last value of a metric in a block.

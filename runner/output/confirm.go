@@ -12,11 +12,6 @@ const (
 
 // confirms reports whether the epochs that are held are trusted.
 func (r *recogniser) confirms() bool {
-	last := r.held[len(r.held)-1]
-	isTold := r.class == countsEpochs && last.isTold // a heading alone
-	if !r.held[0].hasContent && !last.hasContent && !isTold {
-		return false
-	}
 	if r.class == countsEpochs {
 		return r.rises > 0 && r.isEvident() && !r.mayBeInitial()
 	}

@@ -206,6 +206,17 @@ func (r *recogniser) progressOf(l *line, number *field) progress {
 	return p
 }
 
+// batchOf returns the field i/N of the batches in a line, apart from the number of the epoch; nil without one.
+func batchOf(l *line, number *field) *field {
+	for i := range l.fields {
+		f := &l.fields[i]
+		if f != number && f.isWhole && f.total > 0 && f.name.kind == kindNone && f.name.counter != countsEpochs {
+			return f
+		}
+	}
+	return nil
+}
+
 // sourceOf returns the rank or process that printed the line; 0 if it is unknown.
 func (r *recogniser) sourceOf(l *line) uint64 {
 	for i := range l.fields {

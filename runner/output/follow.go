@@ -178,6 +178,9 @@ func (r *recogniser) take(l *line, s sighting, hasNumber bool, metrics int) {
 	if b.isPublished {
 		return
 	}
+	if f := batchOf(l, s.field); f != nil && b.pass.note(f) && section == scopeNone {
+		section = scopeValidation
+	}
 	if hasNumber {
 		isValue := func(f field) bool { return isReading(&f) }
 		b.isRow = p != partial && slices.ContainsFunc(l.fields, isValue)

@@ -21,11 +21,9 @@ type splitter struct {
 type escapeState uint8
 
 const (
-	noEscape   escapeState = iota
-	afterESC               // ESC was read
-	inControl              // ESC [ was read
-	inCommand              // ESC ] was read: a text for the terminal, until BEL or ESC
-	endCommand             // ESC was read in a text
+	noEscape  escapeState = iota
+	afterESC              // ESC was read
+	inControl             // ESC [ was read
 )
 
 // lineHandler takes a line or a drawing, and the arrival of its last byte: a bar waits for its next drawing
@@ -56,11 +54,6 @@ func (s *splitter) special(c byte, handle lineHandler) {
 	switch {
 	case s.escape == afterESC && c == '[':
 		s.escape = inControl
-	case s.escape == afterESC && c == ']', s.escape == endCommand && c != '\\':
-		s.escape = inCommand
-	case s.escape == inCommand && c != 0x07 && c != 0x1b && c != '\n':
-	case s.escape == inCommand && c == 0x1b:
-		s.escape = endCommand
 	case s.escape == inControl && c >= 0x20 && c < 0x40:
 	case s.escape == inControl && (c == 'A' || c == 'F' || c == 'G'): // to another line
 		s.escape = noEscape

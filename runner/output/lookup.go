@@ -47,7 +47,7 @@ func loggerEnd(t []byte, i int) int {
 // and "-" also before a digit, as in mAP@0.5 and mAP50-95.
 func (s *scanner) wordEnd(i int) int {
 	t := s.text
-	hasAt := false
+	hasAt, hasPoint := false, false
 	for i < len(t) {
 		c := t[i]
 		switch {
@@ -66,7 +66,8 @@ func (s *scanner) wordEnd(i int) int {
 			return i
 		case c == '@' && t[i+1] != '[':
 			hasAt = true
-		case hasAt && (c == '.' || c == ':') && (isDigit(t[i+1]) || t[i+1] == '.'):
+		case hasAt && (c == '.' || c == ':' && hasPoint) && (isDigit(t[i+1]) || t[i+1] == '.'):
+			hasPoint = true
 		case (c == '-' || c == '/' || c == '.' || c == '\'') && isLetter(t[i+1]):
 		case c == '-' && isDigit(t[i+1]) && isDigit(t[i-1]), isTop(t, i):
 		default:

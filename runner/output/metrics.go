@@ -22,22 +22,10 @@ func metricOf(name string, v float64) Metric {
 	return Metric{Name: strings.ToValidUTF8(name, ""), Value: v}
 }
 
-// labelWords returns the lower-case words of a name, such as "val acc" of "valAcc".
+// labelWords returns the words of a name, such as "val acc" of "val_acc".
 func labelWords(label string) string {
-	var b strings.Builder
-	previous := ' '
-	for _, r := range label {
-		isWord := unicode.IsLetter(r) || unicode.IsDigit(r) || r == '@'
-		isGap := !isWord || unicode.IsUpper(r) && unicode.IsLower(previous)
-		if isGap && b.Len() > 0 && !strings.HasSuffix(b.String(), " ") {
-			b.WriteByte(' ')
-		}
-		if isWord {
-			b.WriteRune(unicode.ToLower(r))
-		}
-		previous = r
-	}
-	return strings.TrimSpace(b.String())
+	isGap := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '@' }
+	return strings.Join(strings.FieldsFunc(label, isGap), " ")
 }
 
 // fileMetrics reads the metrics of epochs from names and values, as loggers and the instrumentation give
