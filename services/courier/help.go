@@ -104,14 +104,17 @@ func command(c *kong.Context) string {
 // helpCommand describes the shared flags. The help of a command is that of its flag --help, see
 // helpWords.
 type helpCommand struct {
-	Topic []string `arg:"" optional:"" help:"A command, or flags for the flags that several commands have."`
+	Topic []string `arg:"" optional:"" passthrough:"" help:"A command; flags for the flags that several commands have; or completion with bash, zsh or fish."`
 }
 
 func (c *helpCommand) Run(w *environment) error {
-	if !slices.Equal(c.Topic, []string{"flags"}) {
-		return usagef("no help for %q: see courier help", strings.Join(c.Topic, " "))
+	switch {
+	case slices.Equal(c.Topic, []string{"flags"}):
+		return printSharedFlags(w)
+	case len(c.Topic) > 1 && c.Topic[0] == "completion" && completionScripts[c.Topic[1]] != "":
+		return printCompletion(w, c.Topic[1], trainingCommand(c.Topic[2:]))
 	}
-	return printSharedFlags(w)
+	return usagef("no help for %q: see courier help", strings.Join(c.Topic, " "))
 }
 
 // printSharedFlags prints the shared flags by group.

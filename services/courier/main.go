@@ -76,7 +76,7 @@ type cli struct {
 	Health   healthCommand   `cmd:"" group:"operation" help:"Check the health of a service, for example of a container."`
 	Workload workloadCommand `cmd:"" group:"start" help:"Run a built-in training job: digits."`
 
-	Help    helpCommand    `cmd:"" group:"help" help:"Print the help of a command, or the flags that several commands have (courier help flags)."`
+	Help    helpCommand    `cmd:"" group:"help" help:"Print the help of a command, the shared flags, or a script that completes commands."`
 	Version versionCommand `cmd:"" group:"help" help:"Print the version."`
 }
 

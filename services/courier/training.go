@@ -39,7 +39,7 @@ type terminalFlags struct {
 	KeepOutput bool `group:"training" help:"Record the last 20 lines of the output with the end of the job, for its receipt and its page. Everyone who may read jobs can read them (courier run)." env:"COURIER_KEEP_OUTPUT"`
 }
 
-// trainingCommand returns the words of a training command without the -- before them.
+// trainingCommand returns words without the -- before them.
 func trainingCommand(words []string) []string {
 	if len(words) > 0 && words[0] == "--" {
 		return words[1:]

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// completionScripts are evaluated by shells. They ask courier for the completions of the last word, and
+// complete files where it has none.
+var completionScripts = map[string]string{
+	"bash": `_courier() {
+  local IFS=$'\n'
+  COMPREPLY=($(courier help completion bash -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+}
+complete -o default -F _courier courier
+`,
+	"zsh": `_courier() {
+  local -a found=("${(@f)$(courier help completion zsh -- "${(@)words[2,CURRENT]}" 2>/dev/null)}")
+  [[ -n $found ]] && compadd -- $found || _files
+}
+compdef _courier courier
+`,
+	"fish": `complete -c courier -a '(courier help completion fish -- (commandline -opc)[2..] (commandline -ct) 2>/dev/null)'
+`,
+}
+
+// printCompletion prints the script of a shell, or the completions of the last word of a command line.
+func printCompletion(w *environment, shell string, words []string) error {
+	if len(words) == 0 {
+		_, err := io.WriteString(w.stdout, completionScripts[shell])
+		return err
+	}
+	parser, err := newParser(&cli{}, io.Discard, io.Discard)
+	if err != nil {
+		return err
+	}
+	for _, word := range completions(parser.Model.Node, words) {
+		fmt.Fprintln(w.stdout, word)
+	}
+	return nil
+}
+
+// completions returns what the last word of a command line can become: a command, a flag, or a value of the
+// flag before it. There is none in a training command. words is not empty.
+func completions(n *kong.Node, words []string) (found []string) {
+	before, last, previous := words[:len(words)-1], words[len(words)-1], ""
+	if slices.Contains(before, "--") {
+		return nil
+	}
+	for _, word := range before {
+		previous = word
+		isWord := func(child *kong.Node) bool { return child.Name == word }
+		if at := slices.IndexFunc(n.Children, isWord); at >= 0 {
+			n = n.Children[at]
+		}
+	}
+	add := func(word string) {
+		if strings.HasPrefix(word, last) && word != "" {
+			found = append(found, word)
+		}
+	}
+	for _, level := range n.AllFlags(false) {
+		for _, f := range level {
+			if previous == "--"+f.Name && f.Enum != "" {
+				found = nil
+				for value := range strings.SplitSeq(f.Enum, ",") {
+					add(value)
+				}
+				return found
+			}
+			if strings.HasPrefix(last, "-") {
+				add("--" + f.Name)
+			}
+		}
+	}
+	for _, child := range n.Children {
+		add(child.Name)
+	}
+	return found
+}
