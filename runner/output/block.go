@@ -146,7 +146,7 @@ func isReading(f *field) bool {
 	const no = flagExcluded | flagConfig | flagPart
 	switch {
 	case n.flags&no != 0, n.flags&flagSetting != 0 && n.kind != kindLoss, f.total > 0, f.unit == unitPer,
-		math.IsInf(f.value+f.mean, 0):
+		math.IsInf(f.value, 0), math.IsInf(f.mean, 0):
 		return false
 	}
 	if n.kind == kindNone {
@@ -230,6 +230,11 @@ func metricsOf(l *line) int {
 		n += boolInt(isResult(&l.fields[i]))
 	}
 	return n
+}
+
+// mayTrain reports whether a line has a result that is not of held-out data.
+func mayTrain(l *line) bool {
+	return slices.ContainsFunc(l.fields, func(f field) bool { return isResult(&f) && f.name.scope < scopeTest })
 }
 
 // hasResult reports whether a line has a loss or an accuracy by name.

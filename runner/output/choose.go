@@ -59,7 +59,8 @@ func isOfTraining(x *reading) bool {
 // set adds a choice to a report.
 func (c *choice) set(e *EpochReport) {
 	if c.loss != nil {
-		e.Loss = validLoss(c.loss.value)
+		loss := c.loss.value // finite, see isReading
+		e.Loss = &loss
 	}
 	if c.accuracy != nil {
 		e.Accuracy = validAccuracy(c.accuracyValue)

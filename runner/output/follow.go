@@ -55,7 +55,7 @@ func (r *recogniser) advance(l *line, s sighting, metrics int) bool {
 	}
 	s.track.last = s.printed
 	r.numberLine = l.template
-	r.current.isBare = s.field.name.isEmpty() && hasResult(l)
+	r.current.isBare = s.field.name.isEmpty() && hasResult(l) && mayTrain(l)
 	r.current.hasTotal = r.current.hasTotal || r.isAsked(s.field)
 	isAlone := s.field.name.unknown == 0 && (len(l.fields) == 1 || s.field.isBar)
 	r.current.isTold = r.current.isTold || r.isAsked(s.field) && isAlone

@@ -115,6 +115,7 @@ func TestParser_LeavesOtherCounters(t *testing.T) {
 			"Loading checkpoint shards:  33%|███       | {e}/3 [00:05<00:00,  1.0s/it]\r"),
 		"schedule with a total": repeat(1, 3, "Epoch {e}/3: lr={v}\n"),
 		"evaluated":             repeat(1, 3, "Evaluating checkpoint of epoch {e}: accuracy {a}\n"),
+		"trials":                repeat(1, 3, "[{e}/3] lr=0.1 -> val acc {a} (12.3s)\n"),
 		"evaluated by name":     repeat(1, 3, "ckpt epoch={e}: val acc {a}, val loss {v}\n"),
 		"byte counts":           repeat(1, 3, "Downloading train {e}/3 12.3 MB of 50.0 MB in 3.2s\n"),
 		"train files":           repeat(1, 3, "train-{e}.bin: 33%|███  | {e}/3 [00:01<00:02, 12.3MB/s]\n"),

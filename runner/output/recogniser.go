@@ -119,8 +119,7 @@ func (r *recogniser) read(text []byte) {
 	if hasNumber && l.flags&flagForeign != 0 && !r.isAsked(s.field) {
 		return // resumed at epoch 3
 	}
-	isTrained := func(f field) bool { return isResult(&f) && f.name.scope < scopeTest }
-	if hasNumber && l.flags&flagFile != 0 && metrics > 0 && !slices.ContainsFunc(l.fields, isTrained) {
+	if hasNumber && l.flags&flagFile != 0 && metrics > 0 && !mayTrain(l) {
 		return // a checkpoint is evaluated
 	}
 	if hasNumber && !r.advance(l, s, metrics) {

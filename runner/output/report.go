@@ -41,15 +41,6 @@ func validAccuracy(v float64) *float64 {
 	return nil
 }
 
-// validLoss returns a loss, or nil if it is not finite. A diverged network prints NaN, which
-// JSON cannot represent.
-func validLoss(v float64) *float64 {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return nil
-	}
-	return &v
-}
-
 // validCount returns a count from 1 to a maximum, or 0 if the number is not a valid one.
 func validCount(v, most float64) uint32 {
 	if v >= 1 && v <= most && v == math.Trunc(v) {
