@@ -5,6 +5,8 @@ import (
 	"math/bits"
 	"math/rand/v2"
 	"slices"
+
+	"courier/schemas"
 )
 
 // Kinds of designs. The caller checks that a design is one of them.
@@ -17,31 +19,43 @@ const (
 // Factors are the levels of each factor of a study, in the order of the flags.
 type Factors struct {
 	BatchSizes []int `json:"batch_sizes"`
-	CPUs       []int `json:"cpus"`
-	GPUs       []int `json:"gpus"` // 0: no GPU
-	Jobs       []int `json:"jobs"` // concurrent jobs
+	CPUs       []int `json:"cpus"`    // of each worker
+	Workers    []int `json:"workers"` // of a job
+	GPUs       []int `json:"gpus"`    // 0: no GPU
+	Jobs       []int `json:"jobs"`    // concurrent jobs
 }
 
 // lists returns the levels of the factors in a constant order.
-func (f *Factors) lists() [4][]int { return [4][]int{f.BatchSizes, f.CPUs, f.GPUs, f.Jobs} }
+func (f *Factors) lists() [5][]int {
+	return [5][]int{f.BatchSizes, f.CPUs, f.Workers, f.GPUs, f.Jobs}
+}
 
 // Cell is a combination of levels.
 type Cell struct {
 	BatchSize int `json:"batch_size"`
 	CPUs      int `json:"cpus"`
+	Workers   int `json:"workers"`
 	GPUs      int `json:"gpus,omitempty"`
 	Jobs      int `json:"jobs"`
 }
 
-func (c Cell) levels() [4]int { return [4]int{c.BatchSize, c.CPUs, c.GPUs, c.Jobs} }
+func (c Cell) levels() [5]int { return [5]int{c.BatchSize, c.CPUs, c.Workers, c.GPUs, c.Jobs} }
+
+// processes returns the CPUs of all workers of a job.
+func (c Cell) processes() int { return c.CPUs * c.Workers }
+
+// shape returns the workers and the CPUs of each for a table.
+func (c Cell) shape() string { return schemas.ShortShape(uint32(c.Workers), uint32(c.CPUs)) }
 
 // Cells returns all combinations in order.
 func (f *Factors) Cells() (cells []Cell) {
 	for _, batchSize := range f.BatchSizes {
 		for _, cpus := range f.CPUs {
-			for _, gpus := range f.GPUs {
-				for _, jobs := range f.Jobs {
-					cells = append(cells, Cell{batchSize, cpus, gpus, jobs})
+			for _, workers := range f.Workers {
+				for _, gpus := range f.GPUs {
+					for _, jobs := range f.Jobs {
+						cells = append(cells, Cell{batchSize, cpus, workers, gpus, jobs})
+					}
 				}
 			}
 		}
@@ -57,7 +71,8 @@ type Block struct {
 
 // ID identifies a block in a study.
 func (b Block) ID() string {
-	return fmt.Sprintf("r%d-b%d-c%d-g%d-j%d", b.Replication, b.BatchSize, b.CPUs, b.GPUs, b.Jobs)
+	return fmt.Sprintf("r%d-b%d-c%d-w%d-g%d-j%d",
+		b.Replication, b.BatchSize, b.CPUs, b.Workers, b.GPUs, b.Jobs)
 }
 
 // blocksOf returns the blocks of a design with fixed cells, in random order within each replication.
@@ -84,7 +99,7 @@ func (o *Options) blocksOf() ([]Block, error) {
 // ends returns the lowest and highest level of each factor. The levels are sorted.
 func (f *Factors) ends() Factors {
 	end := func(levels []int) []int { return slices.Compact([]int{levels[0], levels[len(levels)-1]}) }
-	return Factors{end(f.BatchSizes), end(f.CPUs), end(f.GPUs), end(f.Jobs)}
+	return Factors{end(f.BatchSizes), end(f.CPUs), end(f.Workers), end(f.GPUs), end(f.Jobs)}
 }
 
 // half returns the half fraction 2^(k-1) of the factors with two levels. Its generator is the

@@ -25,11 +25,11 @@ func TestBlocksOf_HasTheCellsOfTheDesign(t *testing.T) {
 // each two factors at equal and at different ends.
 func TestHalf_IsBalanced(t *testing.T) {
 	f := Factors{
-		BatchSizes: []int{8, 128}, CPUs: []int{1, 2}, GPUs: []int{0, 1}, Jobs: []int{1, 2},
+		BatchSizes: []int{8, 128}, CPUs: []int{1, 2}, Workers: []int{1, 4}, GPUs: []int{0, 1}, Jobs: []int{1, 2},
 	}
 	cells, err := f.half()
-	if err != nil || len(cells) != 8 {
-		t.Fatalf("half() = %d cells, %v; want 8", len(cells), err)
+	if err != nil || len(cells) != 16 {
+		t.Fatalf("half() = %d cells, %v; want 16", len(cells), err)
 	}
 	sign := func(c Cell, i int) int {
 		if c.levels()[i] == f.lists()[i][0] {
@@ -37,7 +37,7 @@ func TestHalf_IsBalanced(t *testing.T) {
 		}
 		return 1
 	}
-	for i := range 4 {
+	for i := range len(f.lists()) {
 		for k := range i + 1 {
 			sum := 0
 			for _, c := range cells {

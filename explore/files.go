@@ -37,7 +37,8 @@ func (r *MeasuredRun) columns(o *Options) []column {
 	id, block, epochSeconds := r.RunID(), r.Block.ID(), r.EpochSeconds()
 	return []column{
 		{"run_id", &id}, {"replication", &r.Replication}, {"block", &block}, {"model", &o.Model},
-		{"dataset", &o.Dataset}, {"batch_size", &r.BatchSize}, {"cpus", &r.CPUs}, {"gpus", &r.GPUs},
+		{"dataset", &o.Dataset}, {"batch_size", &r.BatchSize}, {"cpus", &r.CPUs},
+		{"workers", &r.Workers}, {"gpus", &r.GPUs},
 		{"jobs", &r.Jobs}, {"job", &r.Job}, {"epochs", &r.Epochs}, {"epochs_done", &r.EpochsDone},
 		{"total_seconds", &r.TotalSeconds}, {"startup_seconds", &r.StartupSeconds},
 		{"epoch_seconds", &epochSeconds}, {"accuracy", &r.Accuracy}, {"loss", &r.Loss},

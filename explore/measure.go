@@ -67,7 +67,7 @@ func (m *Runner) Block(ctx context.Context, b Block) ([]MeasuredRun, error) {
 
 // job runs one job of a block. It calls await directly before its command starts.
 func (m *Runner) job(ctx context.Context, b Block, number int, await func()) (MeasuredRun, error) {
-	r := MeasuredRun{Block: b, Job: number, Epochs: m.Options.Epochs, NodeProcesses: b.Jobs * b.CPUs}
+	r := MeasuredRun{Block: b, Job: number, Epochs: m.Options.Epochs, NodeProcesses: b.Jobs * b.processes()}
 	path := filepath.Join(m.Dir, "logs", r.RunID()+".log")
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return r, err
@@ -111,6 +111,7 @@ func (m *Runner) options(
 		Dataset:    m.Options.Dataset,
 		BatchSizes: []int{b.BatchSize},
 		CPUs:       schemas.CPUs{b.CPUs},
+		Workers:    schemas.Workers{b.Workers},
 		Epochs:     m.Options.Epochs,
 		User:       m.Job.Request.User,
 	}

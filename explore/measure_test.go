@@ -50,8 +50,8 @@ func TestRunner_MeasuresABlock(t *testing.T) {
 		{"broken", `echo no such file >&2; exit 3`, explore.StatusFailed, 0, "exit code 3; the end of"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			b := explore.Block{Cell: explore.Cell{BatchSize: 8, CPUs: 1, Jobs: 1}, Replication: 2}
-			records, messages := block(t, c.script+" # {batch} {replication}", b)
+			b := explore.Block{Cell: explore.Cell{BatchSize: 8, CPUs: 1, Workers: 3, Jobs: 1}, Replication: 2}
+			records, messages := block(t, "test {workers} = 3 || exit 9; "+c.script+" # {batch} {replication}", b)
 			r := records[0]
 			if r.Status != c.status || r.EpochsDone != c.epochs || len(r.Curve) != c.epochs {
 				t.Errorf("record %+v, want status %s after %d epochs", r, c.status, c.epochs)
@@ -89,7 +89,7 @@ func TestRunner_IsSilentAboutStoppedRuns(t *testing.T) {
 			OnEpoch:  func(*schemas.Epoch) { cancel() },
 		},
 	}
-	b := explore.Block{Cell: explore.Cell{BatchSize: 8, CPUs: 1, Jobs: 1}, Replication: 1}
+	b := explore.Block{Cell: explore.Cell{BatchSize: 8, CPUs: 1, Workers: 1, Jobs: 1}, Replication: 1}
 	if _, err := m.Block(ctx, b); err != nil && ctx.Err() == nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestRunner_IsSilentAboutStoppedRuns(t *testing.T) {
 func TestRunner_StartsTheJobsOfABlockTogether(t *testing.T) {
 	dir := t.TempDir()
 	script := `touch "` + dir + `/$$"; while [ "$(ls "` + dir + `" | wc -l)" -lt 4 ]; do :; done; ` + twoEpochs
-	b := explore.Block{Cell: explore.Cell{BatchSize: 8, CPUs: 1, Jobs: 4}, Replication: 1}
+	b := explore.Block{Cell: explore.Cell{BatchSize: 8, CPUs: 1, Workers: 1, Jobs: 4}, Replication: 1}
 	records, messages := block(t, script, b)
 	if len(records) != 4 || messages != "" {
 		t.Fatalf("%d records, messages %q; want 4 and none", len(records), messages)

@@ -45,12 +45,15 @@ func (o Options) withDefaults() Options {
 	o.Cores = max(1, o.Cores)
 	o.Confidence = cmp.Or(o.Confidence, schemas.DefaultConfidence)
 	f := &o.Factors
-	for _, list := range []*[]int{&f.BatchSizes, &f.CPUs, &f.GPUs, &f.Jobs} {
+	for _, list := range []*[]int{&f.BatchSizes, &f.CPUs, &f.Workers, &f.GPUs, &f.Jobs} {
 		slices.Sort(*list)
 		*list = slices.Compact(*list)
 	}
 	if len(f.CPUs) == 0 {
 		f.CPUs = []int{1}
+	}
+	if len(f.Workers) == 0 {
+		f.Workers = []int{1}
 	}
 	if len(f.GPUs) == 0 {
 		f.GPUs = []int{0}
@@ -71,6 +74,7 @@ func (o *Options) validate() error {
 	}{
 		{"--batch-sizes", o.Factors.BatchSizes, 1, schemas.MaxBatchSize},
 		{"--cpus", o.Factors.CPUs, 1, schemas.MaxCPUs},
+		{"--workers", o.Factors.Workers, 1, schemas.MaxWorkers},
 		{"--gpus", o.Factors.GPUs, 0, schemas.MaxCPUs},
 		{"--jobs", o.Factors.Jobs, 1, maxJobs},
 	} {

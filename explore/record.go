@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"courier/regress/evidence"
+	"courier/schemas"
 )
 
 // Outcomes of a run.
@@ -60,15 +61,16 @@ const nodeType = "this node"
 
 // configuration returns the configuration of a cell for package evidence.
 func (o *Options) configuration(c Cell) evidence.Configuration {
+	of := schemas.Setting{Model: o.Model, Workers: uint32(c.Workers)}
 	return evidence.Configuration{
-		Model:     o.Model,
+		Model:     of.LearnedModel(),
 		Dataset:   o.Dataset,
 		NodeType:  nodeType,
 		BatchSize: c.BatchSize,
-		CPUs:      c.CPUs,
+		CPUs:      c.processes(),
 		NodeLoad: evidence.NodeLoad{
 			ConcurrentJobs:   float64(c.Jobs),
-			ProcessesPerCore: float64(c.Jobs*c.CPUs) / float64(max(1, o.Cores)),
+			ProcessesPerCore: float64(c.Jobs*c.processes()) / float64(max(1, o.Cores)),
 		},
 	}
 }

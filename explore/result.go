@@ -110,7 +110,7 @@ func (r *Findings) WriteText(w io.Writer) error {
 	fmt.Fprintln(w, "\nbatch\tcpus\tjobs\truns\ttime\tbound\taccuracy\tevidence\t")
 	for i := range r.Cells {
 		c := &r.Cells[i]
-		fmt.Fprintf(w, "%d\t%d\t%d\t%d\t%s\t%s\t%s\t%s\t\n", c.BatchSize, c.CPUs, c.Jobs, c.Runs,
+		fmt.Fprintf(w, "%d\t%s\t%d\t%d\t%s\t%s\t%s\t%s\t\n", c.BatchSize, c.shape(), c.Jobs, c.Runs,
 			seconds(c.Seconds), seconds(c.BoundSeconds), ratio(c.Accuracy), c.Support)
 	}
 	if len(r.Advice) > 0 {
@@ -119,9 +119,9 @@ func (r *Findings) WriteText(w io.Writer) error {
 	for i := range r.Advice {
 		a := &r.Advice[i]
 		promise := map[bool]string{true: "yes", false: "no"}[a.IsPromised]
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t\n",
+		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t\n",
 			time.Duration(a.SLOSeconds*float64(time.Second)), a.Jobs, a.Chosen.BatchSize,
-			a.Chosen.CPUs, seconds(a.Chosen.Seconds), seconds(a.Chosen.BoundSeconds),
+			a.Chosen.shape(), seconds(a.Chosen.Seconds), seconds(a.Chosen.BoundSeconds),
 			ratio(a.Chosen.Accuracy), schemas.FormatProbability(a.Probability), promise)
 	}
 	return nil

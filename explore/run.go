@@ -52,7 +52,8 @@ func (p *Progress) Text() string {
 	if p.Left > 0 {
 		fmt.Fprintf(&b, ", at most %s left", timeLeft(p.Left))
 	}
-	fmt.Fprintf(&b, "; batch size %d, %s", p.Next.BatchSize, schemas.FormatCPUs(uint32(p.Next.CPUs)))
+	fmt.Fprintf(&b, "; batch size %d, %s", p.Next.BatchSize,
+		schemas.FormatShape(uint32(p.Next.Workers), uint32(p.Next.CPUs)))
 	if p.Next.Jobs > 1 {
 		fmt.Fprintf(&b, ", %d jobs at once", p.Next.Jobs)
 	}

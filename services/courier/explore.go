@@ -23,7 +23,8 @@ type exploreCommand struct {
 	Model          string             `help:"Name of the model (default: name of the script)."`
 	Dataset        string             `help:"Name of the dataset."`
 	BatchSizes     []int              `help:"Batch sizes to measure." default:"16,32,64,128"`
-	CPUs           []int              `name:"cpus" help:"Numbers of CPUs to measure." default:"1"`
+	CPUs           []int              `name:"cpus" help:"Numbers of CPUs of each worker to measure." default:"1"`
+	Workers        []int              `help:"Numbers of workers to measure, such as processes of torchrun; {workers} in the command." default:"1"`
 	GPUs           []int              `name:"gpus" help:"Numbers of GPUs to measure; {gpus} in the command."`
 	Jobs           []int              `help:"Numbers of concurrent jobs to measure. They start together." default:"1"`
 	Epochs         int                `help:"Epochs of each run." required:""`
@@ -35,7 +36,7 @@ type exploreCommand struct {
 	Budget         time.Duration      `help:"Time for all runs, such as 20m; no run starts that would end later. 0s: no limit." default:"0s"`
 	Dir            string             `help:"Directory of the study. If it has an unfinished one with the same design, that continues." default:"courier-study" type:"path"`
 	Seed           uint64             `help:"Seed of the random order." default:"1"`
-	Command        []string           `arg:"" optional:"" passthrough:"" help:"Training command; {batch}, {cpus}, {gpus}, {epochs} and {replication} are replaced."`
+	Command        []string           `arg:"" optional:"" passthrough:"" help:"Training command; {batch}, {cpus}, {workers}, {gpus}, {epochs} and {replication} are replaced."`
 }
 
 func (c *exploreCommand) Run(w *environment) error {
@@ -83,7 +84,12 @@ func (c *exploreCommand) Run(w *environment) error {
 		return err
 	}
 	if c.NATSURL == "" {
-		defer printf("Courier learns from these runs by: courier import %s", filepath.Join(c.Dir, "runs.csv"))
+		columns := ""
+		if len(c.Workers) > 1 {
+			columns = "--columns workers=workers "
+		}
+		runs := filepath.Join(c.Dir, "runs.csv")
+		defer printf("Courier learns from these runs by: courier import %s%s", columns, runs)
 	}
 	return c.print(w, result, result.WriteText)
 }
@@ -94,7 +100,8 @@ func (c *exploreCommand) options(command []string) explore.Options {
 		Dataset: c.Dataset,
 		Command: command,
 		Factors: explore.Factors{
-			BatchSizes: c.BatchSizes, CPUs: c.CPUs, GPUs: c.GPUs, Jobs: c.Jobs,
+			BatchSizes: c.BatchSizes, CPUs: c.CPUs, Workers: c.Workers, GPUs: c.GPUs,
+			Jobs: c.Jobs,
 		},
 		Design:         c.Design,
 		Epochs:         c.Epochs,
