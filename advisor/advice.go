@@ -7,6 +7,7 @@ import (
 
 	"courier/advisor/cluster"
 	"courier/advisor/decide"
+	"courier/advisor/shares"
 	"courier/schemas"
 )
 
@@ -16,9 +17,18 @@ type causedQuestion struct {
 	cause uint64 // sequence of the last event of the job
 }
 
-// advise re-predicts a running job.
+// advise re-predicts a running job. A job that waits for its input, and is not likely to meet an SLO, is
+// advised to use more data loaders.
 func (a *Advisor) advise(q *decide.Question, cause uint64) {
-	a.publishAdvice(q, decide.Decide(q, *a.regressors.Load(), a.now()), cause, "")
+	r, now := *a.regressors.Load(), a.now()
+	advice := decide.Decide(q, r, now)
+	isLikely := q.Request.SLO > 0 && decide.ProbabilityOf(advice.Chosen) >= q.Request.Confidence
+	if q.MoreLoaders != nil && a.o.MoveCPUs != MovesOff && !isLikely {
+		m := *q.MoreLoaders
+		m.DryRun = a.o.MoveCPUs != MovesOn
+		advice = shares.DecideMove(q, m, r, now)
+	}
+	a.publishAdvice(q, advice, cause, "")
 }
 
 // publishAdvice adds an advice for a running job to the outbox if it differs enough from the last one, and

@@ -163,6 +163,9 @@ func moveText(e *schemas.Moved) string {
 			text += " to " + e.ForJob
 		}
 	}
+	if e.Move == schemas.MoveLoaders {
+		text = fmt.Sprintf("%d to %s", e.FromLoaders, schemas.FormatCount(uint64(e.ToLoaders), "loader"))
+	}
 	text += ": " + strings.ReplaceAll(e.Outcome, "_", " ")
 	if e.Reason != "" {
 		text += ", " + e.Reason

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"courier/schemas"
@@ -17,10 +18,12 @@ const controlVariable = "COURIER_CONTROL"
 // and each change.
 type controlFile struct {
 	BatchSize uint32 `json:"batch_size"`
-	FromEpoch uint32 `json:"from_epoch"` // first epoch with the batch size and the CPUs, from 1
+	FromEpoch uint32 `json:"from_epoch"` // first epoch with these values, from 1
 
 	// Number of CPUs that the training should use; 0: the training keeps its own.
 	CPUs uint32 `json:"cpus,omitempty"`
+	// Number of data loaders of each worker that the training should use; 0: none, or its own.
+	Loaders uint32 `json:"loaders,omitempty"`
 
 	// Probability that one more epoch, with its checkpoint, ends before DeadlineAt; nil: unknown.
 	NextEpochProbability *float64   `json:"next_epoch_probability,omitempty"`
@@ -34,8 +37,10 @@ func (j *job) supportedMoves() []string {
 	if j.o.Adapt != AdaptOff {
 		moves = append(moves, schemas.MoveBatchSize)
 	}
-	if j.sharing.means != "" {
-		moves = append(moves, schemas.MoveCPUs)
+	for _, of := range []*adaptation{j.sharing, j.loading} {
+		if of.means != "" {
+			moves = append(moves, of.kind)
+		}
 	}
 	return moves
 }
@@ -49,8 +54,12 @@ func (j *job) startAdaptation() error {
 		means = ""
 	}
 	j.adaptation = newAdaptation(means, &j.o.Request, s)
+	if len(j.o.Request.Loaders) < 2 {
+		means = ""
+	}
+	j.loading = newLoaderAdaptation(means, &j.o.Request, s)
 	j.startSharing()
-	j.control = controlFile{BatchSize: s.BatchSize, FromEpoch: 1}
+	j.control = controlFile{BatchSize: s.BatchSize, Loaders: s.Loaders, FromEpoch: 1}
 	movesByControl := j.o.Adapt == AdaptControl || j.sharing.means == schemas.ByControl
 	if j.sharing.means == schemas.ByControl {
 		j.control.CPUs = s.CPUs
@@ -81,14 +90,14 @@ func (j *job) writeControlFile() error {
 	return nil
 }
 
-// applyAdvice lets advice for this run change the batch size.
+// applyAdvice lets advice for this run change the batch size, the CPUs or the data loaders.
 func (j *job) applyAdvice(a *schemas.Advice, now time.Time) {
 	isOfThisRun := a.JobID == j.result.JobID && a.Run == j.result.Run
 	if !isOfThisRun || j.result.Cancelled || j.isRestarting {
 		return
 	}
 	elapsed := now.Sub(j.epochs.lastAt)
-	for _, of := range []*adaptation{j.adaptation, j.sharing} {
+	for _, of := range j.adaptations() {
 		current := of.current
 		s := of.addAdvice(a, now, elapsed, j.epochs.startupSeconds)
 		requested := of.requested
@@ -106,12 +115,16 @@ func (j *job) applyAdvice(a *schemas.Advice, now time.Time) {
 	}
 }
 
-// assessEpoch lets an epoch, of a duration or 0, confirm or undo a change of the batch size or the CPUs.
+// assessEpoch lets an epoch, of a duration or 0, confirm or undo a change.
 func (j *job) assessEpoch(f finishedEpoch, seconds float64) {
-	now, setting := time.Now(), &j.result.Setting
-	j.perform(j.adaptation, j.adaptation.addEpoch(f.Epoch, setting.BatchSize, seconds, now))
-	j.perform(j.sharing, j.sharing.addEpoch(f.Epoch, setting.CPUs, seconds, now))
+	now := time.Now()
+	for _, of := range j.adaptations() {
+		j.perform(of, of.addEpoch(f.Epoch, *of.setting(&j.result.Setting), seconds, now))
+	}
 }
+
+// adaptations returns those of the batch size, the CPUs and the data loaders.
+func (j *job) adaptations() []*adaptation { return []*adaptation{j.adaptation, j.sharing, j.loading} }
 
 // perform carries out a decision of an adaptation.
 func (j *job) perform(of *adaptation, s adaptationStep) {
@@ -122,11 +135,7 @@ func (j *job) perform(of *adaptation, s adaptationStep) {
 		return // it waits for the end of the epoch
 	}
 	j.control.FromEpoch = j.epochs.last + 1
-	if of == j.sharing {
-		j.control.CPUs = s.value
-	} else {
-		j.control.BatchSize = s.value
-	}
+	*of.control(&j.control) = s.value
 	if err := j.writeControlFile(); err != nil {
 		j.log.Warn("control file not changed", "move", of.kind, "error", err)
 		j.perform(of, adaptationStep{moved: of.end(err.Error()).moved})
@@ -142,20 +151,30 @@ func (j *job) publishMove(e *schemas.Moved) {
 	j.out.Add(e)
 	switch e.Outcome {
 	case schemas.MoveRefused:
-		j.screen.message("%s rejected: %s", moveText(e, e.ToBatchSize, e.ToCPUs), schemas.OneLine(e.Reason))
+		j.screen.message("%s rejected: %s", toText(e), schemas.OneLine(e.Reason))
 	case schemas.MoveDryRun:
 		j.screen.message("%s would be changed to %s, but moves are not turned on",
-			moveText(e, e.FromBatchSize, e.FromCPUs), moveText(e, e.ToBatchSize, e.ToCPUs))
+			fromText(e), toText(e))
 	case schemas.MoveUndone:
 		j.screen.message("returning to %s: %s",
-			moveText(e, e.FromBatchSize, e.FromCPUs), schemas.OneLine(e.Reason))
+			fromText(e), schemas.OneLine(e.Reason))
 	}
 }
 
-// moveText returns the value of a move for a message.
-func moveText(e *schemas.Moved, batchSize, cpus uint32) string {
-	if e.Move == schemas.MoveCPUs {
+// fromText returns what a move changes, for a message.
+func fromText(e *schemas.Moved) string {
+	return moveText(e, e.FromBatchSize, e.FromCPUs, e.FromLoaders)
+}
+
+// toText returns what a move changes it to.
+func toText(e *schemas.Moved) string { return moveText(e, e.ToBatchSize, e.ToCPUs, e.ToLoaders) }
+
+func moveText(e *schemas.Moved, batchSize, cpus, loaders uint32) string {
+	switch e.Move {
+	case schemas.MoveCPUs:
 		return cpuMoves.format(cpus)
+	case schemas.MoveLoaders:
+		return loaderMoves.format(loaders)
 	}
 	return batchSizeMoves.format(batchSize)
 }
@@ -163,9 +182,7 @@ func moveText(e *schemas.Moved, batchSize, cpus uint32) string {
 // stopForRestart stops the process if a move requires a restart. It is called at the end of an
 // epoch.
 func (j *job) stopForRestart() {
-	wantsBatchSize := j.adaptation.means == schemas.ByRestart && j.adaptation.requested != nil
-	wantsCPUs := j.sharing.means == schemas.ByRestart && j.sharing.requested != nil
-	if !wantsBatchSize && !wantsCPUs {
+	if !slices.ContainsFunc(j.adaptations(), (*adaptation).wantsRestart) {
 		return
 	}
 	if j.isRestarting || j.result.Cancelled || !j.process.isRunning() {
@@ -193,11 +210,10 @@ func (j *job) restart() (isRunning bool) {
 	j.process.close()
 	j.output, j.isRestarting = j.output.Restart(), false
 	j.merge.Restart()
-	if m := j.adaptation.requested; m != nil && j.adaptation.means == schemas.ByRestart {
-		s.BatchSize = m.to
-	}
-	if m := j.sharing.requested; m != nil && j.sharing.means == schemas.ByRestart {
-		s.CPUs = m.to
+	for _, of := range j.adaptations() {
+		if of.wantsRestart() {
+			*of.setting(s) = of.requested.to
+		}
 	}
 	if err := j.launch(j.epochs.last); err != nil {
 		j.restartErr = fmt.Errorf("restart the command with batch size %d and %s: %w",
@@ -207,7 +223,7 @@ func (j *job) restart() (isRunning bool) {
 		return false
 	}
 	j.epochs.lastAt, j.progress.batchSize = time.Now(), s.BatchSize
-	j.control.BatchSize, j.control.FromEpoch = s.BatchSize, j.epochs.last+1
+	j.control.BatchSize, j.control.Loaders, j.control.FromEpoch = s.BatchSize, s.Loaders, j.epochs.last+1
 	j.log.Info("job restarted",
 		"job", j.result.JobID, "run", j.result.Run, "batch_size", s.BatchSize,
 		"epochs_done", j.epochs.last)
@@ -228,7 +244,7 @@ func (j *job) abandonRestarts(epoch uint32) {
 
 // endAdaptations ends all moves of the run.
 func (j *job) endAdaptations(reason string) {
-	for _, of := range []*adaptation{j.adaptation, j.sharing} {
+	for _, of := range j.adaptations() {
 		j.perform(of, of.end(reason))
 	}
 }

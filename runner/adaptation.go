@@ -27,7 +27,7 @@ const (
 )
 
 // adaptation decides which advised moves of one kind a run makes at the next epoch: to another batch
-// size, or to another number of CPUs. It also decides whether a move was worthwhile. Its state
+// size, or to another number of CPUs or data loaders. It also decides whether a move was worthwhile. Its state
 // follows from the advice and epochs alone; it performs no I/O.
 //
 //	current ──advice──► requested ──first epoch──► on trial ──third epoch──► kept
@@ -72,6 +72,13 @@ func newAdaptation(means string, request *schemas.JobRequest, s *schemas.Setting
 func newCPUAdaptation(means string, request *schemas.JobRequest, s *schemas.Setting) *adaptation {
 	a := newAdaptation(means, request, s)
 	a.moveKind, a.values, a.current = cpuMoves, request.CPUs, s.CPUs
+	return a
+}
+
+// newLoaderAdaptation returns the adaptation of the data loaders.
+func newLoaderAdaptation(means string, request *schemas.JobRequest, s *schemas.Setting) *adaptation {
+	a := newAdaptation(means, request, s)
+	a.moveKind, a.values, a.current = loaderMoves, request.Loaders, s.Loaders
 	return a
 }
 
@@ -280,6 +287,9 @@ func (a *adaptation) assess(now time.Time) adaptationStep {
 	}
 	return s
 }
+
+// wantsRestart reports whether the command must be restarted for the requested move.
+func (a *adaptation) wantsRestart() bool { return a.means == schemas.ByRestart && a.requested != nil }
 
 // end ends the adaptation, and rejects a requested move, because the run has ended or its command
 // cannot be changed.

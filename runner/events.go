@@ -83,6 +83,9 @@ func (j *job) confirmControl(f finishedEpoch) {
 	if j.sharing.means == schemas.ByControl && f.CPUs > 0 {
 		j.result.Setting.CPUs = f.CPUs
 	}
+	if j.loading.means == schemas.ByControl && f.Loaders != nil {
+		j.result.Setting.Loaders = *f.Loaders
+	}
 }
 
 // learnBatchSize takes the batch size that the instrumentation has measured, or that a job reports whose

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"courier/runner/instrument"
@@ -62,6 +63,7 @@ type job struct {
 
 	adaptation   *adaptation
 	sharing      *adaptation        // of the CPUs; without means if they cannot change
+	loading      *adaptation        // of the data loaders; without means if they cannot change
 	resizer      resizer            // nil: the CPUs do not change in place
 	resized      chan resizeOutcome // of the change under way
 	isResizing   bool
@@ -115,8 +117,9 @@ func (j *job) hintAtOptions() {
 		return
 	}
 	for _, name := range unknownPlaceholders(j.o.Command) {
-		j.screen.message("the command has %s, which is not replaced: want %s, %s, %s, %s or %s", name,
-			batchPlaceholder, cpusPlaceholder, workersPlaceholder, epochsPlaceholder, epochsDonePlaceholder)
+		last := len(placeholders) - 1
+		j.screen.message("the command has %s, which is not replaced: want %s or %s", name,
+			strings.Join(placeholders[:last], ", "), placeholders[last])
 	}
 	hasWorkers := hasPlaceholder(j.o.Command, workersPlaceholder) || hasPlaceholder(j.o.Command, workersVariable)
 	if j.o.Request.HasShapes() && !hasWorkers {

@@ -9,12 +9,15 @@ import (
 
 // moveKind is what an adaptation changes.
 type moveKind struct {
-	kind   string         // schemas.MoveBatchSize or schemas.MoveCPUs
+	kind   string         // schemas.MoveBatchSize, MoveCPUs or MoveLoaders
 	action schemas.Action // of an advice that asks for a move
 	name   string
 	plural string
 	value  func(*schemas.Alternative) uint32
 	format func(uint32) string // a value with what it counts
+
+	control func(*controlFile) *uint32
+	setting func(*schemas.Setting) *uint32
 }
 
 var (
@@ -25,6 +28,9 @@ var (
 		plural: "batch sizes",
 		value:  func(alt *schemas.Alternative) uint32 { return alt.BatchSize },
 		format: schemas.FormatBatchSize,
+
+		control: func(c *controlFile) *uint32 { return &c.BatchSize },
+		setting: func(s *schemas.Setting) *uint32 { return &s.BatchSize },
 	}
 	cpuMoves = moveKind{
 		kind:   schemas.MoveCPUs,
@@ -33,10 +39,24 @@ var (
 		plural: "numbers of CPUs",
 		value:  func(alt *schemas.Alternative) uint32 { return alt.CPUs },
 		format: schemas.FormatCPUs,
+
+		control: func(c *controlFile) *uint32 { return &c.CPUs },
+		setting: func(s *schemas.Setting) *uint32 { return &s.CPUs },
+	}
+	loaderMoves = moveKind{
+		kind:   schemas.MoveLoaders,
+		action: schemas.ActionLoaders,
+		name:   "number of loaders",
+		plural: "numbers of loaders",
+		value:  func(alt *schemas.Alternative) uint32 { return alt.Loaders },
+		format: func(n uint32) string { return schemas.FormatCount(uint64(n), "loader") },
+
+		control: func(c *controlFile) *uint32 { return &c.Loaders },
+		setting: func(s *schemas.Setting) *uint32 { return &s.Loaders },
 	}
 )
 
-// move is a change of the batch size or of the CPUs, with the event that reports it, which has no stamp,
+// move is a change of the batch size, the CPUs or the data loaders, with the event that reports it, which has no stamp,
 // outcome, means or values yet.
 type move struct {
 	schemas.Moved
@@ -44,7 +64,7 @@ type move struct {
 	requestedAt uint32    // last epoch when it was requested
 	isUndo      bool      // it undoes another move, and is not assessed
 	isOwn       bool      // its prediction is by the job's own epochs
-	batchSize   uint32    // of the job, for a move of CPUs
+	batchSize   uint32    // of the job, for other moves
 	deadline    time.Time // of the SLO; zero: none
 	lastBefore  float64   // seconds of the last epoch before it; 0: none
 }
@@ -67,15 +87,20 @@ func (a *adaptation) newMove(advice *schemas.Advice, elapsed time.Duration) *mov
 	if advice.EpochsDone == 0 {
 		elapsed = 0 // it was spent on the start-up
 	}
-	batchSize, cpus := a.current, with.CPUs
-	if a.kind == schemas.MoveCPUs {
-		batchSize, cpus = with.BatchSize, a.current
+	var without *schemas.Alternative
+	switch a.kind {
+	case schemas.MoveBatchSize:
+		without = advice.Running(a.current, with.CPUs)
+	case schemas.MoveCPUs:
+		without = advice.Running(with.BatchSize, a.current)
+	case schemas.MoveLoaders: // it differs from the chosen alternative only in the loaders
+		without = &advice.Alternatives[len(advice.Alternatives)-1]
 	}
-	if without := advice.Running(batchSize, cpus); without != nil {
+	if without != nil {
 		m.UnmovedSeconds, m.BeforeProbability = without.PredictedSeconds, without.Probability
 		m.UnmovedEpochSeconds = meanEpochSeconds(without, elapsed.Seconds())
 	}
-	if p := advice.Move; p != nil && a.kind == schemas.MoveCPUs {
+	if p := advice.Move; p != nil && a.kind != schemas.MoveBatchSize {
 		m.Purpose, m.ForJob, m.Rule, m.isOwn = p.Purpose, p.ForJob, p.Rule, p.SpeedRatio > 0
 		m.SlackSeconds, m.FreeCPUs, m.Bottleneck = p.SlackSeconds, p.FreeCPUs, string(p.Bottleneck)
 		if len(p.RejectedCPUs) == len(p.RejectedReasons) {
@@ -174,8 +199,12 @@ func (m *move) event(a *adaptation, outcome, reason string) *schemas.Moved {
 	e := m.Moved
 	e.Move, e.Outcome, e.Means, e.Reason = a.kind, outcome, a.means, reason
 	e.FromBatchSize, e.ToBatchSize = m.from, m.to
-	if a.kind == schemas.MoveCPUs {
+	switch a.kind {
+	case schemas.MoveCPUs:
 		e.FromCPUs, e.ToCPUs = m.from, m.to
+		e.FromBatchSize, e.ToBatchSize = m.batchSize, m.batchSize
+	case schemas.MoveLoaders:
+		e.FromLoaders, e.ToLoaders = m.from, m.to
 		e.FromBatchSize, e.ToBatchSize = m.batchSize, m.batchSize
 	}
 	return &e

@@ -36,11 +36,12 @@ type Options struct {
 	// Node is the name of this node; default schemas.LocalNodeName.
 	Node string
 
-	// Command is the program with its arguments. Run replaces {batch}, {cpus}, {workers},
+	// Command is the program with its arguments. Run replaces {batch}, {cpus}, {workers}, {loaders},
 	// {epochs}, and {epoch} (the number of completed epochs).
 	Command []string
 
-	Adapt string // how the job changes to an advised batch size; default AdaptOff
+	// Adapt is how the job changes to an advised batch size or number of data loaders; default AdaptOff.
+	Adapt string
 
 	// BatchSize is the initial batch size instead of the advised one; 0: the advised one. It is the only
 	// choice if Request has no others and Adapt is AdaptOff. Without it, the batch size is unknown if the
@@ -191,9 +192,10 @@ func (o *Options) validate() error {
 	case o.Resize == ResizeRestart && o.Request.Elastic && !hasPlaceholder(o.Command, cpusPlaceholder):
 		return schemas.Invalid("resize", "%s requires %s in the command, otherwise nothing changes",
 			ResizeRestart, cpusPlaceholder)
-	case o.Adapt == AdaptRestart && !hasPlaceholder(o.Command, batchPlaceholder):
-		return schemas.Invalid("adapt", "%s requires %s in the command, otherwise nothing changes",
-			AdaptRestart, batchPlaceholder)
+	case o.Adapt == AdaptRestart && !hasPlaceholder(o.Command, batchPlaceholder) &&
+		!hasPlaceholder(o.Command, loadersPlaceholder):
+		return schemas.Invalid("adapt", "%s requires %s or %s in the command, otherwise nothing changes",
+			AdaptRestart, batchPlaceholder, loadersPlaceholder)
 	case len(o.Command) == 0 || o.Command[0] == "":
 		return schemas.Invalid("command", "missing: give the program and its arguments after --")
 	}

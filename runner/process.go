@@ -25,6 +25,7 @@ const (
 	cpusPlaceholder       = "{cpus}"
 	workersPlaceholder    = "{workers}"
 	workersVariable       = "COURIER_WORKERS" // of the environment
+	loadersPlaceholder    = "{loaders}"
 	epochsPlaceholder     = "{epochs}"
 	epochsDonePlaceholder = "{epoch}" // completed epochs; 0 except after a restart
 )
@@ -35,6 +36,7 @@ func fillPlaceholders(command []string, s *schemas.Setting, epochsDone uint32) [
 		batchPlaceholder, fmt.Sprint(s.BatchSize),
 		cpusPlaceholder, fmt.Sprint(s.CPUs),
 		workersPlaceholder, fmt.Sprint(max(s.Workers, 1)),
+		loadersPlaceholder, fmt.Sprint(s.Loaders),
 		epochsPlaceholder, fmt.Sprint(s.Epochs),
 		epochsDonePlaceholder, fmt.Sprint(epochsDone),
 	)
@@ -45,18 +47,21 @@ func fillPlaceholders(command []string, s *schemas.Setting, epochsDone uint32) [
 	return filled
 }
 
+// placeholders are all of them.
+var placeholders = []string{
+	batchPlaceholder, cpusPlaceholder, workersPlaceholder, loadersPlaceholder, epochsPlaceholder,
+	epochsDonePlaceholder,
+}
+
 // bracedWord matches what looks like a placeholder, and ${name}, a variable of a shell.
 var bracedWord = regexp.MustCompile(`\$?\{[a-z][a-z_]*\}`)
 
 // unknownPlaceholders returns the lower-case words in braces that are no placeholders. They are mostly
 // mistyped, but the command may have a meaning for them, such as {print} of awk.
 func unknownPlaceholders(command []string) (unknown []string) {
-	known := []string{
-		batchPlaceholder, cpusPlaceholder, workersPlaceholder, epochsPlaceholder, epochsDonePlaceholder,
-	}
 	for _, argument := range command {
 		for _, word := range bracedWord.FindAllString(argument, -1) {
-			isOther := word[0] == '{' && !slices.Contains(known, word)
+			isOther := word[0] == '{' && !slices.Contains(placeholders, word)
 			if isOther && !slices.Contains(unknown, word) {
 				unknown = append(unknown, word)
 			}
@@ -123,6 +128,7 @@ func environment(job string, s *schemas.Setting, epochsDone uint32, slo time.Dur
 		"COURIER_JOB_ID="+job,
 		fmt.Sprintf("COURIER_CPUS=%d", s.CPUs),
 		fmt.Sprintf("%s=%d", workersVariable, max(s.Workers, 1)),
+		fmt.Sprintf("COURIER_LOADERS=%d", s.Loaders),
 		fmt.Sprintf("COURIER_EPOCHS=%d", s.Epochs),
 		fmt.Sprintf("COURIER_EPOCHS_DONE=%d", epochsDone),
 	)

@@ -263,7 +263,8 @@ func TestRun_ExplainsItself(t *testing.T) {
 			append(trainingCommand("epochs", "3"),
 				"{batch}", "{cpus}", "{btch}", `{"lr": {"a": 1}}`, "${name}", "{print}-{btch}"),
 			[]string{
-				"the command has {btch}, which is not replaced: want {batch}, {cpus}, {workers}, {epochs} or {epoch}\n",
+				"the command has {btch}, which is not replaced: " +
+					"want {batch}, {cpus}, {workers}, {loaders}, {epochs} or {epoch}\n",
 				"the command has {print}, which",
 			},
 			[]string{"{name}", "lr"},

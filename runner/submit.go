@@ -211,13 +211,14 @@ func (j *job) chooseSetting() {
 		BatchSize:       uint32(request.BatchSizes[0]),
 		CPUs:            uint32(request.CPUs[0]),
 		Workers:         request.WorkerCounts()[0],
+		Loaders:         request.FirstLoaders(),
 		Epochs:          uint32(cmp.Or(request.Epochs, request.MaxEpochs)),
 		TrainingSamples: request.TrainingSamples,
 		Nodes:           request.Nodes,
 	}
 	if a := j.result.Advice; a != nil {
 		s.BatchSize, s.CPUs, s.Epochs = a.Chosen.BatchSize, a.Chosen.CPUs, a.Chosen.Epochs
-		s.Workers = a.Chosen.Workers
+		s.Workers, s.Loaders = a.Chosen.Workers, a.Chosen.Loaders
 	}
 	if request.HasUnknownBatchSize() {
 		s.BatchSize = 0 // it may have changed since an earlier job measured it

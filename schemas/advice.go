@@ -32,6 +32,8 @@ const (
 	ActionKeep   Action = "keep" // continue unchanged
 	ActionBatch  Action = "change_batch_size"
 	ActionCPUs   Action = "change_cpus" // of an elastic job; Advice.Move says why
+	// ActionLoaders: change the number of data loaders; Advice.Move says why.
+	ActionLoaders Action = "change_loaders"
 )
 
 // Alternative is one way to run a job. Unknown figures are absent.
@@ -42,6 +44,8 @@ type Alternative struct {
 	CPUs uint32 `json:"cpus" ch:"cpus"`
 	// Number of workers; absent for a single one.
 	Workers uint32 `json:"workers,omitempty" ch:"workers"`
+	// Number of data loaders of each worker; absent for none.
+	Loaders uint32 `json:"loaders,omitempty" ch:"loaders"`
 	// Total epochs; for a running job, the remaining epochs.
 	Epochs uint32 `json:"epochs" ch:"epochs"`
 	// Epochs after which it is expected to stop by itself, as earlier jobs of the model did; absent if
@@ -163,7 +167,7 @@ type Advice struct {
 	Menu []Choice `json:"menu,omitempty"`
 	// Result of the cluster's admission policy; absent: the job may start.
 	Admission *Admission `json:"admission,omitempty"`
-	// Why the CPUs of the job should change; absent: they should not.
+	// Why the CPUs or the loaders of the job should change; absent: they should not.
 	Move *PlannedMove `json:"move,omitempty"`
 	// Target to the sha256 of its regressor.
 	Regressors map[string]string `json:"regressors" ch:"regressors"`

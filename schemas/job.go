@@ -19,6 +19,8 @@ type Setting struct {
 	CPUs uint32 `json:"cpus" ch:"cpus"`
 	// Number of workers of the job; absent or 0 for a single one.
 	Workers uint32 `json:"workers,omitempty" ch:"workers"`
+	// Number of data loaders of each worker; absent or 0 for none, or if the command sets its own.
+	Loaders uint32 `json:"loaders,omitempty" ch:"loaders"`
 	// Total epochs of the run.
 	Epochs uint32 `json:"epochs" ch:"epochs"`
 	// Samples per epoch; 0 if unknown.
@@ -49,6 +51,15 @@ func (s *Setting) LearnedModel() string {
 		return s.Model
 	}
 	return fmt.Sprintf("%s (%d workers)", s.Model, s.Workers)
+}
+
+// TimedModel returns the model under which the times of these runs are learned and predicted: the learned
+// one with these loaders, because the accuracy does not depend on them.
+func TimedModel(model string, loaders uint32) string {
+	if loaders == 0 {
+		return model
+	}
+	return fmt.Sprintf("%s (%s)", model, FormatCount(uint64(loaders), "loader"))
 }
 
 func (s *Setting) validate() error {

@@ -9,6 +9,7 @@ import (
 const (
 	MoveBatchSize = "batch_size" // another batch size from the next epoch on
 	MoveCPUs      = "cpus"       // another number of CPUs from the next epoch on
+	MoveLoaders   = "loaders"    // another number of data loaders from the next epoch on
 )
 
 // Outcomes of a move.
@@ -41,11 +42,13 @@ const (
 	MoveForeignLoad = "foreign_load"
 	// MoveSaved: neither the SLO nor the speed of the job needs the CPUs, by the objective.
 	MoveSaved = "saved"
+	// MoveInput: the job waits for its input. It is the purpose of moves of loaders.
+	MoveInput = "input"
 )
 
-// PlannedMove describes the change of the CPUs in an advice with ActionCPUs.
+// PlannedMove describes the change in an advice with ActionCPUs or ActionLoaders.
 type PlannedMove struct {
-	// "lent", "returned", "at_risk", "left_over", "foreign_load" or "saved"
+	// "lent", "returned", "at_risk", "left_over", "foreign_load", "saved" or, of loaders, "input"
 	Purpose string `json:"purpose"`
 	// Job that the CPUs are lent to; absent if there is none or if there are several.
 	ForJob string `json:"for_job,omitempty"`
@@ -53,6 +56,10 @@ type PlannedMove struct {
 	FromCPUs uint32 `json:"from_cpus"`
 	// CPUs after the move.
 	ToCPUs uint32 `json:"to_cpus"`
+	// Data loaders before a move of loaders.
+	FromLoaders uint32 `json:"from_loaders,omitempty"`
+	// Data loaders after it; absent for a move of CPUs.
+	ToLoaders uint32 `json:"to_loaders,omitempty"`
 	// True if the runner should only report what the move would have done.
 	DryRun bool `json:"dry_run,omitempty"`
 	// Reason of the policy, such as "share", "left over" or "yield".
@@ -84,7 +91,7 @@ type Moved struct {
 	JobStamp
 	// Sequence of the cause of the advice that requested the move.
 	CauseSequence uint64 `json:"cause_sequence" ch:"cause_sequence"`
-	// "batch_size" or "cpus"
+	// "batch_size", "cpus" or "loaders"
 	Move string `json:"move" ch:"move"`
 	// "applied", "carried_out", "kept", "undone", "refused" or "dry_run"
 	Outcome string `json:"outcome" ch:"outcome"`
@@ -122,7 +129,8 @@ type Moved struct {
 	FromCPUs uint32 `json:"from_cpus,omitempty" ch:"from_cpus"`
 	// Advised CPUs; 0 for other moves.
 	ToCPUs uint32 `json:"to_cpus,omitempty" ch:"to_cpus"`
-	// "lent", "returned", "at_risk", "left_over", "foreign_load" or "saved"; empty for other moves.
+	// "lent", "returned", "at_risk", "left_over", "foreign_load" or "saved"; "input" of loaders; empty for
+	// other moves.
 	Purpose string `json:"purpose,omitempty" ch:"purpose"`
 	// Job that the CPUs are lent to; empty if there is none or if there are several.
 	ForJob string `json:"for_job,omitempty" ch:"for_job"`
@@ -144,6 +152,10 @@ type Moved struct {
 	RejectedReasons []string `json:"rejected_reasons,omitempty" ch:"rejected_reasons"`
 	// What limited the job before the move, as in its status; empty if that is unknown.
 	Bottleneck string `json:"bottleneck,omitempty" ch:"bottleneck"`
+	// Data loaders before a move of loaders; 0 for other moves.
+	FromLoaders uint32 `json:"from_loaders,omitempty" ch:"from_loaders"`
+	// Advised data loaders; 0 for other moves.
+	ToLoaders uint32 `json:"to_loaders,omitempty" ch:"to_loaders"`
 }
 
 // MovedID returns the identity of a moved event; number counts the moved events of the run.
@@ -175,17 +187,19 @@ func (e *Moved) Validate() error {
 	}
 	return cmp.Or(
 		e.JobStamp.validate(),
-		OneOf("move", e.Move, MoveBatchSize, MoveCPUs),
+		OneOf("move", e.Move, MoveBatchSize, MoveCPUs, MoveLoaders),
 		OneOf("outcome", e.Outcome,
 			MoveApplied, MoveCarriedOut, MoveKept, MoveUndone, MoveRefused, MoveDryRun),
 		OneOf("means", e.Means, ByControl, ByRestart, ByWeight, ByCap, ByDocker, ByKubernetes),
 		OneOf("purpose", e.Purpose,
-			"", MoveLent, MoveReturned, MoveAtRisk, MoveLeftOver, MoveForeignLoad, MoveSaved),
+			"", MoveLent, MoveReturned, MoveAtRisk, MoveLeftOver, MoveForeignLoad, MoveSaved, MoveInput),
 		validateOptionalToken("for_job", e.ForJob),
 		validateRange("from_batch_size", e.FromBatchSize, 0, MaxBatchSize),
 		validateRange("to_batch_size", e.ToBatchSize, 0, MaxBatchSize),
 		validateRange("from_cpus", e.FromCPUs, leastCPUs, MaxCPUs),
 		validateRange("to_cpus", e.ToCPUs, leastCPUs, MaxCPUs),
+		validateRange("from_loaders", e.FromLoaders, 0, MaxLoaders),
+		validateRange("to_loaders", e.ToLoaders, 0, MaxLoaders),
 		validateLength("reason", len(e.Reason), maxReason),
 	)
 }

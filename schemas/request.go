@@ -89,6 +89,10 @@ type JobRequest struct {
 	// Numbers of workers to choose from, such as processes of torchrun or executors of Spark: a list or
 	// one number; default 1.
 	Workers Workers `json:"workers,omitempty"`
+	// Numbers of data loaders of each worker to choose from, such as the processes of a PyTorch DataLoader,
+	// 0 for none; absent: the command sets its own. The first run of the model has the first number, and a
+	// job that waits for its input gets the next larger one.
+	Loaders []int `json:"loaders,omitempty"`
 	// True if the CPUs of the running job may change to any of the listed counts.
 	Elastic bool `json:"elastic,omitempty"`
 	// Batch sizes to choose from; default 64, 128, 256, 512. The only entry 0 is an unknown batch size,
@@ -148,6 +152,14 @@ func (r *JobRequest) WorkerCounts() []uint32 {
 	return counts
 }
 
+// FirstLoaders returns the first number of data loaders to choose from; 0 if there is none.
+func (r *JobRequest) FirstLoaders() uint32 {
+	if len(r.Loaders) == 0 {
+		return 0
+	}
+	return uint32(r.Loaders[0])
+}
+
 // HasShapes reports whether the job may run with several workers.
 func (r *JobRequest) HasShapes() bool { return len(r.Workers) > 0 && slices.Max(r.Workers) > 1 }
 
@@ -201,9 +213,19 @@ func (r *JobRequest) Validate() error {
 		validateNodes(r.Nodes),
 		validateCounts("cpus", r.CPUs, MaxCPUs),
 		validateCounts("workers", r.Workers, MaxWorkers),
+		r.validateLoaders(),
 		validateCounts("batch_sizes", known, MaxBatchSize),
 		r.validateEpochs(),
 		r.validateGoal(),
+	)
+}
+
+// validateLoaders is validateCounts for numbers of loaders, which may be 0.
+func (r *JobRequest) validateLoaders() error {
+	some := slices.DeleteFunc(slices.Clone(r.Loaders), func(n int) bool { return n == 0 })
+	return cmp.Or(
+		validateLength("loaders", len(r.Loaders), MaxCandidates),
+		validateCounts("loaders", some, MaxLoaders),
 	)
 }
 

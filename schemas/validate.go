@@ -14,6 +14,7 @@ const (
 	MaxBatchSize  = 1 << 24
 	MaxCPUs       = 1 << 16
 	MaxWorkers    = 1 << 12
+	MaxLoaders    = 1 << 12
 	MaxEpochs     = 1_000_000
 	maxText       = 256
 	maxReason     = 4 << 10  // of the end of a run, or of a move

@@ -82,6 +82,7 @@ func (p *Past) example(r *run, e *keptEpoch, isFinal bool, target string) (x Exa
 		x.Value = e.accuracy
 		return x, true
 	}
+	x.Model = schemas.TimedModel(x.Model, e.loaders)
 	x.Value = e.seconds / float64(x.Count)
 	switch {
 	case !x.Features.Load.IsStable():
@@ -113,6 +114,6 @@ func (p *Past) startup(r *run) (x Example, ok bool) {
 		return x, false
 	}
 	x = p.newExample(r, p.loadBefore(r, e.begin(), r.startLoad), e.batch, e.cpus, e.end())
-	x.Value = seconds
+	x.Model, x.Value = schemas.TimedModel(x.Model, e.loaders), seconds
 	return x, true
 }

@@ -170,6 +170,7 @@ func wholeRun(r *run, e *schemas.Ended) (x keptEpoch, ok bool) {
 		count:    e.EpochsDone,
 		batch:    e.BatchSize,
 		cpus:     e.Processes(),
+		loaders:  e.Loaders,
 	}
 	if s := e.StartupSeconds; s != nil && *s > 0 && *s < x.seconds {
 		x.seconds -= *s

@@ -74,12 +74,12 @@ type keptEpoch struct {
 
 	observed schemas.Observation
 
-	number, batch, cpus uint32
-	count               uint32 // epochs of a whole run; 0: one epoch
-	timedByArrival      bool   // timed by the arrival of output lines
-	mayContainStartup   bool   // the command may have started within it
-	afterBatchChange    bool   // the batch size changed before it
-	hasBurst            bool   // it used more CPUs than it was granted
+	number, batch, cpus, loaders uint32
+	count                        uint32 // epochs of a whole run; 0: one epoch
+	timedByArrival               bool   // timed by the arrival of output lines
+	mayContainStartup            bool   // the command may have started within it
+	afterBatchChange             bool   // the batch size changed before it
+	hasBurst                     bool   // it used more CPUs than it was granted
 }
 
 // runLoad is the load of a run and the node where it has that load.
@@ -99,6 +99,7 @@ func newEpoch(e *schemas.Epoch, since time.Time) keptEpoch {
 		number:         e.Epoch,
 		batch:          e.BatchSize,
 		cpus:           e.Processes(),
+		loaders:        e.Loaders,
 		timedByArrival: e.DurationSource == schemas.DurationArrival,
 	}
 }

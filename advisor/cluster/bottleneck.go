@@ -106,6 +106,38 @@ func (j *Job) IsStarved() bool {
 	return isWaiting && used > 0 && used <= speed.StarvedCPUThreshold
 }
 
+// MoreLoaders returns a move to the next larger number of data loaders for a running job that waits for its
+// input; nil if it does not, or keeps its loaders. The ratio of the speeds assumes that a loader needs as
+// long for each batch as now; without loaders the training loads the batches itself.
+func (j *Job) MoreLoaders() *schemas.PlannedMove {
+	if !j.MovesLoaders || j.Request == nil || j.Bottleneck() != schemas.BottleneckInput {
+		return nil
+	}
+	from, to := j.Setting.Loaders, uint32(0)
+	for _, n := range j.Request.Loaders {
+		if n > int(from) && (to == 0 || n < int(to)) {
+			to = uint32(n)
+		}
+	}
+	window := speed.MeanOf(j.Window())
+	if to == 0 || window.InputWaitRatio == 0 {
+		return nil
+	}
+	input := float64(max(1, from)) / float64(to) // of the present epoch
+	if from == 0 {
+		input *= window.InputWaitRatio
+	}
+	return &schemas.PlannedMove{
+		Purpose:     schemas.MoveInput,
+		FromCPUs:    j.Setting.CPUs,
+		ToCPUs:      j.Setting.CPUs,
+		FromLoaders: from,
+		ToLoaders:   to,
+		Bottleneck:  schemas.BottleneckInput,
+		SpeedRatio:  1 / max(input, 1-window.InputWaitRatio),
+	}
+}
+
 // FormerShapes returns the times and the CPU use of a running job's epochs with other numbers of CPUs.
 func (j *Job) FormerShapes() (seen []speed.ShapeTime) {
 	for i := range j.FormerUses {

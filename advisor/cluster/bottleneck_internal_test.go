@@ -158,3 +158,46 @@ func TestCluster_SnapshotsAbsurdFigures(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A job that waits for its input gets the next larger number of loaders. The predicted speed is that of the
+// rest of the epoch, or of the input divided among the loaders.
+func TestJob_MoreLoaders(t *testing.T) {
+	for _, test := range []struct {
+		name     string
+		loaders  uint32
+		wait     float64 // of ten seconds
+		isFixed  bool
+		wantTo   uint32
+		wantGain float64
+	}{
+		{"it loads its batches itself", 0, 8, false, 1, 1.25},
+		{"the input of two loaders takes the whole epoch", 2, 8, false, 4, 2},
+		{"the training takes nearly as long", 2, 3, false, 4, 1 / 0.7},
+		{"it hardly waits", 2, 1, false, 0, 0},
+		{"the request lists no more", 4, 8, false, 0, 0},
+		{"the runner undid a move, or cannot make one", 2, 8, true, 0, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			j := &Job{
+				State: schemas.StateRunning, MovesLoaders: !test.isFixed,
+				Request: &schemas.JobRequest{Loaders: []int{4, 0, 1, 2}},
+			}
+			for range speed.MinReports {
+				e := measuredEpoch(func(e *schemas.Epoch) {
+					busy := 5.0
+					e.Loaders, e.InputWaitSeconds, e.JobCPUSeconds = test.loaders, &test.wait, &busy
+				})
+				j.Setting = e.Setting
+				j.addUse(e)
+			}
+			m := j.MoreLoaders()
+			if m == nil {
+				m = &schemas.PlannedMove{}
+			}
+			if m.ToLoaders != test.wantTo || math.Abs(m.SpeedRatio-test.wantGain) > 1e-9 {
+				t.Errorf("to %d loaders, %.2f times as fast, want %d and %.2f",
+					m.ToLoaders, m.SpeedRatio, test.wantTo, test.wantGain)
+			}
+		})
+	}
+}

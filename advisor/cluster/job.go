@@ -48,6 +48,7 @@ type Job struct {
 	MovedAfter   uint32       `json:"moved_after,omitempty"`   // epochs; the last change of its CPUs
 	IsElastic    bool         `json:"is_elastic,omitempty"`    // the runner can change the CPUs
 	BarredMoves  []BarredMove `json:"barred_moves,omitempty"`  // of this run, by end
+	MovesLoaders bool         `json:"moves_loaders,omitempty"` // the runner can change the data loaders
 
 	ObservedEpochs  []ObservedEpoch `json:"observed_epochs,omitempty"` // of this run, in order
 	LoadAtLastEpoch []LoadIntegral  `json:"load_at_last_epoch,omitempty"`
@@ -92,7 +93,7 @@ type AdviceSummary struct {
 	PredictedSeconds *float64 `json:"predicted_seconds,omitempty"`
 	Probability      *float64 `json:"probability,omitempty"`
 
-	// Proposal is the message of an advice to change the CPUs.
+	// Proposal is the message of an advice to change the CPUs or the data loaders.
 	Proposal string `json:"proposal,omitempty"`
 }
 
@@ -112,7 +113,7 @@ func Summarize(a *schemas.Advice) *AdviceSummary {
 		s.BatchSize, s.CPUs, s.Workers, s.Epochs = c.BatchSize, c.CPUs, c.Workers, c.Epochs
 		s.PredictedSeconds, s.Probability = c.PredictedSeconds, c.Probability
 	}
-	if a.Action == schemas.ActionCPUs {
+	if a.Move != nil {
 		s.Proposal = a.Message
 	}
 	return s

@@ -57,6 +57,7 @@ func (j *Job) started(e *schemas.Started, storedAt time.Time) bool {
 	}
 	j.beginRun(&e.Setting)
 	j.IsElastic = slices.Contains(e.Moves, schemas.MoveCPUs)
+	j.MovesLoaders = slices.Contains(e.Moves, schemas.MoveLoaders)
 	j.State, j.Run, j.Setting = schemas.StateRunning, e.Run, e.Setting
 	j.HasHeartbeat, j.HasLastHeartbeat = e.HeartbeatSeconds > 0, false
 	j.ClockLag = 0
@@ -76,7 +77,7 @@ func (j *Job) started(e *schemas.Started, storedAt time.Time) bool {
 func (j *Job) beginRun(s *schemas.Setting) {
 	j.InitialBatch, j.InitialCPUs, j.HasMoved, j.IsElastic = s.BatchSize, s.CPUs, false, false
 	j.BarredMoves, j.Losses, j.Uses, j.Phases = nil, LossHistory{}, nil, schemas.Phases{}
-	j.FormerUses, j.MovedAfter = nil, 0
+	j.FormerUses, j.MovedAfter, j.MovesLoaders = nil, 0, false
 }
 
 // epoch records an epoch, unless it is a duplicate or belongs to a run that has ended. It also
@@ -92,6 +93,9 @@ func (j *Job) epoch(e *schemas.Epoch, storedAt time.Time) bool {
 	}
 	if n := len(j.ObservedEpochs); n > 0 && j.ObservedEpochs[n-1].CPUs != e.Processes() {
 		j.ObservedEpochs = nil // the epochs with the current CPUs correct the prediction better
+	}
+	if e.Loaders != j.Setting.Loaders {
+		j.ObservedEpochs, j.Uses, j.FormerUses = nil, nil, nil
 	}
 	if j.InitialBatch == 0 {
 		j.InitialBatch = e.BatchSize // it was unknown at the start
@@ -211,17 +215,25 @@ const (
 	maxBarredMoves = 16
 )
 
-// moved records a move of CPUs: it takes the CPUs of one that is in effect, and bars one that the runner
-// has undone or refused. It returns false if that changes nothing, because the event is a duplicate, is
-// too old, or describes another outcome.
+// moved records a move: it takes the CPUs of one that is in effect, and bars one that the runner has undone
+// or refused. It returns false if that changes nothing, because the event is a duplicate, is too old, or
+// describes another outcome.
 func (j *Job) moved(e *schemas.Moved, storedAt time.Time) bool {
-	if e.Move != schemas.MoveCPUs || e.Run != j.Run || j.State != schemas.StateRunning {
+	if e.Run != j.Run || j.State != schemas.StateRunning {
+		return false
+	}
+	isBarred := e.Outcome == schemas.MoveUndone || e.Outcome == schemas.MoveRefused
+	switch {
+	case e.Move == schemas.MoveLoaders && isBarred:
+		j.MovesLoaders = false // for the rest of the run
+		return true
+	case e.Move != schemas.MoveCPUs:
 		return false
 	}
 	if e.Outcome == schemas.MoveApplied {
 		return j.applied(e)
 	}
-	if e.Outcome != schemas.MoveUndone && e.Outcome != schemas.MoveRefused {
+	if !isBarred {
 		return false
 	}
 	until := j.correctedTime(e.At, storedAt).Add(barTime)

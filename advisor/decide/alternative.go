@@ -43,7 +43,7 @@ func areTimed(all []candidate) bool {
 // candidate returns the figures of a batch size with some CPUs.
 func (p *problem) candidate(batch, cpus uint32) candidate {
 	c := candidate{Alternative: schemas.Alternative{
-		BatchSize: batch, CPUs: cpus, Workers: p.workers, Epochs: p.epochsLeft(),
+		BatchSize: batch, CPUs: cpus, Workers: p.workers, Loaders: p.loaders, Epochs: p.epochsLeft(),
 	}}
 	var leastCertain evidence.EpochTime
 	passage := p.passage(batch)

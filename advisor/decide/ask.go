@@ -31,6 +31,7 @@ func AskRunning(c *cluster.Cluster, j *cluster.Job, now time.Time) *Question {
 	q.CPUs, q.Epochs = schemas.CPUs{int(j.Setting.CPUs)}, max(int(j.Setting.Epochs),
 		int(j.EpochsDone))
 	q.Workers = schemas.Workers{int(max(1, j.Setting.Workers))} // a job keeps its workers
+	q.Loaders = []int{int(j.Setting.Loaders)}
 	return &Question{
 		Request:  q,
 		JobID:    j.ID,
@@ -44,6 +45,8 @@ func AskRunning(c *cluster.Cluster, j *cluster.Job, now time.Time) *Question {
 		Tried:    known.Configurations,
 		Failures: known.Failures,
 		Stops:    stopsOf(&q, &known),
+
+		MoreLoaders: j.MoreLoaders(),
 	}
 }
 
@@ -57,6 +60,9 @@ func AskOn(c *cluster.Cluster, nodes []string, q schemas.JobRequest, now time.Ti
 	known := c.Model(&q)
 	if q.HasUnknownBatchSize() {
 		q.BatchSizes = []int{int(known.OwnBatchSize)}
+	}
+	if slices.Contains(q.Loaders, int(known.OwnLoaders)) {
+		q.Loaders = []int{int(known.OwnLoaders)}
 	}
 	return &Question{
 		Request:  q,

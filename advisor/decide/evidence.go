@@ -101,7 +101,7 @@ func (r *Regressor) correctionsOf(c *evidence.Configuration) []schemas.DriftFact
 }
 
 func (p *problem) startupEvidence() *schemas.StartupEvidence {
-	c := p.job.configuration(0, 0)
+	c := p.timed.configuration(0, 0)
 	c.NodeType = p.hardwareType
 	onNodeType, all := p.r.Startup.evidence.StartupRuns(c)
 	return &schemas.StartupEvidence{

@@ -13,8 +13,10 @@ type problem struct {
 	*Question
 	r Regressors
 
-	workers     uint32 // of the job; 0 for a single one
-	job         trainedOn
+	workers     uint32    // of the job; 0 for a single one
+	job         trainedOn // for the accuracy
+	timed       trainedOn // for times, which depend on the data loaders, too
+	loaders     uint32
 	hasTime     bool // the regressors know epoch times of the model
 	hasAccuracy bool // and its accuracy
 	standsIn    bool // runs on nodes of unknown hardware are examples for the job
@@ -49,14 +51,15 @@ func newProblem(q *Question, r Regressors) *problem {
 func (p *problem) setWorkers(workers uint32) {
 	q, r := p.Question, p.r
 	asked := schemas.Setting{Model: q.Request.Model, Dataset: q.Request.Dataset, Workers: workers}
-	p.workers, p.job = workers, trainedBy(&asked, uint32(q.Request.BatchSizes[0]))
-	p.hasTime, p.hasAccuracy = r.EpochTime.knows(p.job), r.Accuracy.knows(p.job)
+	p.workers, p.loaders, p.job = workers, q.Request.FirstLoaders(), trainedBy(&asked, uint32(q.Request.BatchSizes[0]))
+	p.timed = p.job.timedWith(p.loaders)
+	p.hasTime, p.hasAccuracy = r.EpochTime.knows(p.timed), r.Accuracy.knows(p.job)
 	p.startupRuns = nil
-	if p.startup = r.Startup.startup(p.job, p.hardwareType); p.startup.Known() {
+	if p.startup = r.Startup.startup(p.timed, p.hardwareType); p.startup.Known() {
 		p.startupRuns = p.startupEvidence()
 	}
 	p.standsIn = p.hasTime && q.Self == nil && len(q.Request.Nodes) == 0 &&
-		r.EpochTime.standsIn(p.job, p.sim.nodes[p.at[0]].nodeType)
+		r.EpochTime.standsIn(p.timed, p.sim.nodes[p.at[0]].nodeType)
 }
 
 // of returns the problem for a number of workers of the job.
@@ -76,7 +79,7 @@ func (p *problem) addRunning(m *Member) {
 	})
 	j := plannedJob{
 		at:     p.sim.addNodes(m.Setting.Nodes, m.Hardware, m.Foreign),
-		model:  trainedBy(&m.Setting, m.Setting.BatchSize),
+		model:  trainedBy(&m.Setting, m.Setting.BatchSize).timedWith(m.Setting.Loaders),
 		batch:  m.Setting.BatchSize,
 		cpus:   m.Setting.Processes(),
 		epochs: float64(m.epochsLeft()),
@@ -107,7 +110,7 @@ func (p *problem) loadNow(cpus uint32) schemas.Load {
 func (p *problem) configuration(batch, cpus uint32) evidence.Configuration {
 	on := p.sim.state(p.at[0], p.standsIn)
 	on.load = p.loadNow(cpus)
-	return p.r.EpochTime.timeConfiguration(p.job, batch, schemas.Processes(p.workers, cpus), on)
+	return p.r.EpochTime.timeConfiguration(p.timed, batch, schemas.Processes(p.workers, cpus), on)
 }
 
 // variant is a way to run the job.
@@ -136,7 +139,7 @@ func (p *problem) forecast(v variant) forecast {
 	p = p.of(v.workers)
 	j := plannedJob{
 		at:       p.at,
-		model:    p.job,
+		model:    p.timed,
 		isKnown:  p.canForecast(v.batch, v.cpus),
 		standsIn: p.standsIn,
 		batch:    v.batch,

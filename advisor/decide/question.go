@@ -25,6 +25,9 @@ type Question struct {
 	Failures []cluster.Failure       // configurations of this model whose last runs failed
 	Stops    []cluster.EpochsEnd     // ends of jobs of this model, if this one may stop early like them
 
+	// MoreLoaders is the change of the data loaders of a running job that waits for its input; nil: none.
+	MoreLoaders *schemas.PlannedMove
+
 	// notGranted are numbers of CPUs that cannot be chosen. The answer lists them last.
 	notGranted []int
 
@@ -93,6 +96,13 @@ func (q *Question) WithCPUs(counts []int) *Question {
 	if q.Self != nil {
 		other.Request.BatchSizes = []int{int(q.Self.Setting.BatchSize)}
 	}
+	return &other
+}
+
+// WithLoaders returns the question with another number of data loaders.
+func (q *Question) WithLoaders(n uint32) *Question {
+	other := *q
+	other.Request.Loaders = []int{int(n)}
 	return &other
 }
 

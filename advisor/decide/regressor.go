@@ -39,6 +39,11 @@ func trainedBy(s *schemas.Setting, batch uint32) trainedOn {
 	return trainedOn{model, s.Dataset}
 }
 
+// timedWith returns the model and the dataset under which times with some data loaders are learned.
+func (t trainedOn) timedWith(loaders uint32) trainedOn {
+	return trainedOn{schemas.TimedModel(t.model, loaders), t.dataset}
+}
+
 // configuration returns the configuration of a job of the model with a batch size and CPUs of all workers.
 func (t trainedOn) configuration(batch, cpus uint32) evidence.Configuration {
 	_, batch = schemas.LearnedAs(t.model, batch)
@@ -171,7 +176,8 @@ func (r *Regressor) rest(
 // spansOf returns the epochs of a running job with the configurations under which they ran.
 func (r *Regressor) spansOf(m *Member) []evidence.Span {
 	return spans(m, func(o *cluster.ObservedEpoch) evidence.Configuration {
-		return r.timeConfiguration(trainedBy(&m.Setting, o.BatchSize), o.BatchSize, o.CPUs, nodeState{
+		timed := trainedBy(&m.Setting, o.BatchSize).timedWith(m.Setting.Loaders)
+		return r.timeConfiguration(timed, o.BatchSize, o.CPUs, nodeState{
 			nodeType: r.nodeType(o.Node, o.Load.On.NodeType()),
 			cores:    o.Load.On.Cores,
 			load:     o.Load.Load,

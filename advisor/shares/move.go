@@ -9,25 +9,33 @@ import (
 	"courier/schemas"
 )
 
-// DecideMove returns the advice for a running job whose CPUs should change: the prediction with the
-// new CPUs is chosen, and the one with the current CPUs is the last alternative. It is pure like
+// DecideMove returns the advice for a running job whose CPUs or data loaders should change: the prediction
+// with the new ones is chosen, and the one with the current ones is the last alternative. It is pure like
 // Decide.
 func DecideMove(q *decide.Question, m schemas.PlannedMove, r decide.Regressors, at time.Time) *schemas.Advice {
 	current := decide.Decide(q.WithCPUs([]int{int(m.FromCPUs)}), r, at)
-	a := decide.Decide(q.WithCPUs([]int{int(m.ToCPUs)}), r, at)
+	moved, action := q.WithCPUs([]int{int(m.ToCPUs)}), schemas.ActionCPUs
+	if m.ToLoaders > 0 {
+		moved, action = moved.WithLoaders(m.ToLoaders), schemas.ActionLoaders
+	}
+	a := decide.Decide(moved, r, at)
 	unmoved := current.Alternatives[0]
 	unmoved.Reason = decide.ReasonOtherCPUs
 	if m.SpeedRatio > 0 {
 		predictByOwnEpochs(q, a, &unmoved, m.SpeedRatio)
 	}
 	a.Alternatives = append(a.Alternatives, unmoved)
-	a.Action, a.Move = schemas.ActionCPUs, &m
+	a.Action, a.Move = action, &m
 	a.Message = moveMessage(&m) + costMessage(&m, a.Chosen, &unmoved) + ": " + a.Message
 	return a
 }
 
-// moveMessage returns why the CPUs of a job should change.
+// moveMessage returns why the CPUs or the data loaders of a job should change.
 func moveMessage(m *schemas.PlannedMove) string {
+	if m.ToLoaders > 0 {
+		return fmt.Sprintf("%s instead of %d, because the training waits for its input: %.2f times as fast, "+
+			"by its own epochs", schemas.FormatCount(uint64(m.ToLoaders), "loader"), m.FromLoaders, m.SpeedRatio)
+	}
 	text := schemas.FormatCPUs(m.ToCPUs) + " instead of " + schemas.FormatCPUs(m.FromCPUs)
 	if reason := ruleMessage(m); reason != "" {
 		return text + reason

@@ -19,7 +19,6 @@ export COURIER_MODEL="${COURIER_MODEL:-lenet5}"
 export COURIER_CPUS="${COURIER_CPUS:-1,2,4}"
 export COURIER_BATCH_SIZES="${COURIER_BATCH_SIZES:-64,128,256,512}"
 export COURIER_EPOCHS="${COURIER_EPOCHS:-10}"
-export COURIER_TRAINING_SAMPLES="${COURIER_TRAINING_SAMPLES:-60000}"
 
 exec courier run --no-pty "$@" -- \
   spark-submit --master 'local[{cpus}]' --deploy-mode client --driver-memory 4g \

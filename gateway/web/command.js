@@ -6,7 +6,7 @@ const quoted = (word) => (/^[\w@%+=:,./{}-]+$/.test(word) ? word : `'${word.repl
 // flags lists the flags of courier run by the fields of a request.
 const flags = {
   id: 'id', model: 'model', dataset: 'dataset', workers: 'workers', cpus: 'cpus', batch_sizes: 'batch-sizes', epochs: 'epochs', max_epochs: 'max-epochs',
-  target_accuracy: 'target-accuracy', slo: 'slo', confidence: 'confidence', nodes: 'nodes', training_samples: 'training-samples',
+  target_accuracy: 'target-accuracy', slo: 'slo', confidence: 'confidence', nodes: 'nodes', loaders: 'loaders',
 };
 const switches = { elastic: 'elastic', may_stop_early: 'may-stop-early' };
 

@@ -135,6 +135,9 @@ func (g *Log) field(f *field, text []byte) (isHeldOut bool) {
 		r.BatchSize = validCount(f.value, schemas.MaxBatchSize)
 	case "cpus":
 		r.CPUs = validCount(f.value, schemas.MaxCPUs)
+	case "loaders":
+		loaders := validCount(f.value, schemas.MaxLoaders)
+		r.Loaders = &loaders
 	case "seconds", "duration_seconds", "duration", "time_this_iter_s": // other times may be since the start
 		f.name.counter = countsEpochs
 	}

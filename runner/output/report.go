@@ -18,6 +18,7 @@ type EpochReport struct {
 	ValidationSamples uint64    // number of samples behind Accuracy; 0: not reported
 	BatchSize         uint32    // batch size of the epoch; 0: not reported
 	CPUs              uint32    // CPUs of the epoch; 0: not reported
+	Loaders           *uint32   // data loaders of the epoch; nil: not reported
 	At                time.Time // arrival of its last line
 	ReportedAt        time.Time // arrival of the line that showed that the epoch had ended
 	BeganAt           time.Time // arrival of the first line about the epoch; zero: unknown

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -96,6 +99,100 @@ func TestElastic_AMoveOfCPUsIsCarriedOutAndUndone(t *testing.T) {
 	}
 	if library != "" {
 		checkMovesInSQL(t, l, r.Moves)
+	}
+}
+
+// loadingScript reports epochs that take 2 s without their input. Without data loaders the input takes 8 s
+// more; with some of them it takes 8 s divided by their number, at the same time.
+const loadingScript = `
+import sys
+from courier_instrument._session import clock, session
+loaders, done = int(sys.argv[1]), int(sys.argv[2])
+print("loaders", loaders, flush=True)
+session().announce(clock())
+for epoch in range(done + 1, 13):
+    sys.stdin.readline()
+    wait = max(0.0, 8.0 / loaders - 2) if loaders else 8.0
+    session().send("unit", epoch=epoch, count=1, seconds=2 + wait, ago=0.0, wait=wait, source="test",
+                   unit="epoch", batch_size=16)
+`
+
+// A training that waits for its input gets more data loaders by restarts, one step after the other, until
+// it does not wait. The log, the tables and the next answer have their number.
+func TestElastic_ATrainingThatWaitsForItsInputGetsLoaders(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("python3 is not installed")
+	}
+	script := filepath.Join(t.TempDir(), "train.py")
+	if err := os.WriteFile(script, []byte(loadingScript), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	library := testLibrary(t)
+	l := startAll(t, func(f *localFlags) {
+		f.MoveCPUs = advisor.MovesOn
+		if library != "" {
+			f.Engine, f.EngineLibrary = "auto", library
+		}
+	})
+	j := pacedJob{t: t, bus: l.Bus(), id: "loading", epochs: 12, output: bustest.NewBuffer()}
+	defer func() { t.Log(j.output) }()
+	end, begin, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer end.Close()
+	request := schemas.JobRequest{
+		JobID: j.id, Model: "loading", CPUs: schemas.CPUs{1}, Loaders: []int{0, 2, 4}, BatchSizes: []int{16},
+		Epochs: j.epochs,
+	}
+	var paced sync.WaitGroup
+	paced.Go(func() {
+		defer begin.Close()
+		texts := map[int]string{
+			3: "number of loaders from 0 to 2", 4: "loaders 2", 7: "number of loaders from 2 to 4", 8: "loaders 4",
+		}
+		for n := 1; n <= j.epochs && !t.Failed(); n++ {
+			_, err := fmt.Fprintln(begin)
+			isDone := func() bool {
+				return j.status().EpochsDone >= uint32(n) && strings.Contains(j.output.String(), texts[n])
+			}
+			if err != nil || !j.waitFor(isDone) {
+				t.Errorf("epoch %d: %v, want it to end with %q", n, err, texts[n])
+			}
+		}
+	})
+	r, err := runner.Run(within(t, patience), runner.Options{
+		Request: request, Node: "calm", Observer: calmNode{}, Adapt: runner.AdaptRestart, NoPTY: true,
+		Command: []string{python, script, "{loaders}", "{epoch}"}, Patience: patience,
+		Stdin: end, Stdout: j.output, Stderr: j.output, SpoolDir: filepath.Join(t.TempDir(), "spool"),
+		Connect: func(context.Context) (*bus.Bus, error) { return l.Bus(), nil },
+	}, slog.New(slog.DiscardHandler))
+	paced.Wait()
+	if err != nil || len(r.Epochs) != j.epochs || r.Epochs[j.epochs-1].Loaders != 4 {
+		t.Fatalf("result %+v, %v, want 12 epochs, the last one with four loaders", r, err)
+	}
+
+	var steps []string
+	for _, m := range r.Moves {
+		steps = append(steps, fmt.Sprintf("%s %s %d→%d by %s",
+			m.Purpose, m.Outcome, m.FromLoaders, m.ToLoaders, m.Means))
+	}
+	want := []string{
+		"input carried_out 0→2 by restart", "input kept 0→2 by restart",
+		"input carried_out 2→4 by restart", "input kept 2→4 by restart",
+	}
+	if !slices.Equal(steps, want) {
+		t.Errorf("moves %q, want %q", steps, want)
+	}
+	if library != "" {
+		checkMovesInSQL(t, l, r.Moves)
+	}
+	request.JobID = ""
+	var advice schemas.Advice
+	err = l.Bus().Request(within(t, patience), schemas.SubjectJobPredict, &request, &advice)
+	if err != nil || advice.Chosen.Loaders != 4 {
+		t.Errorf("the next advice has %+v, %v, want the last number of loaders", advice.Chosen, err)
 	}
 }
 

@@ -20,45 +20,45 @@ type userFlag struct {
 
 type requestFlags struct {
 	userFlag
-	ID              string            `placeholder:"JOB" help:"ID of the job, 1 to 64 of a-z, 0-9, _ and - (default: a new one)." env:"COURIER_ID"`
-	Model           string            `placeholder:"NAME" help:"Name of the model. Required, but run takes the name of the script by default." env:"COURIER_MODEL"`
-	Dataset         string            `placeholder:"NAME" help:"Name of the dataset. A prediction uses only runs on the same dataset; jobs without a name share one unnamed dataset." env:"COURIER_DATASET"`
-	CPUs            []int             `name:"cpus" placeholder:"N" help:"CPU counts to choose from. Required, but run takes 1 by default." env:"COURIER_CPUS"`
-	Workers         []int             `placeholder:"N" help:"Numbers of workers to choose from, such as processes of torchrun or executors of Spark (default: 1). --cpus are those of each worker." env:"COURIER_WORKERS"`
-	Elastic         bool              `help:"The number of CPUs may change to any of --cpus while the job runs. A job with several workers keeps its CPUs." env:"COURIER_ELASTIC"`
-	BatchSizes      []int             `placeholder:"N" help:"Batch sizes to choose from (default: 64,128,256,512). 0 alone: unknown, because the command sets it." env:"COURIER_BATCH_SIZES"`
-	Epochs          int               `placeholder:"N" help:"Number of epochs. Required, unless --max-epochs or --target-accuracy lets Courier choose it." env:"COURIER_EPOCHS"`
-	MaxEpochs       int               `placeholder:"N" help:"Maximum number of epochs if Courier chooses it (default: 100)." env:"COURIER_MAX_EPOCHS"`
-	TargetAccuracy  float64           `placeholder:"RATIO" help:"Accuracy to reach if Courier chooses the number of epochs, 0 to 1." env:"COURIER_TARGET_ACCURACY"`
-	MayStopEarly    bool              `help:"The job may end by itself with fewer epochs, and counts as finished then. It is assumed if earlier jobs of the model did so." env:"COURIER_MAY_STOP_EARLY"`
-	SLO             schemas.Duration  `name:"slo" help:"Maximum time from submission to the end of the last epoch, such as 10m, 6h30m or 2d. Without an SLO, a weighted score of time and accuracy decides." env:"COURIER_SLO"`
-	Confidence      float64           `placeholder:"RATIO" help:"Wanted probability of meeting the SLO (default: 0.95)." env:"COURIER_CONFIDENCE"`
-	Nodes           []string          `placeholder:"NODE" help:"Nodes to run on (default: the least loaded one with enough CPUs)." env:"COURIER_NODES"`
-	NewNodes        bool              `help:"Accept nodes without a collector." env:"COURIER_NEW_NODES"`
-	TrainingSamples uint64            `placeholder:"N" help:"Samples in one epoch." env:"COURIER_TRAINING_SAMPLES"`
-	Labels          map[string]string `help:"Tags, such as team=vision." env:"COURIER_LABELS"`
+	ID             string            `placeholder:"JOB" help:"ID of the job, 1 to 64 of a-z, 0-9, _ and - (default: a new one)." env:"COURIER_ID"`
+	Model          string            `placeholder:"NAME" help:"Name of the model. Required, but run takes the name of the script by default." env:"COURIER_MODEL"`
+	Dataset        string            `placeholder:"NAME" help:"Name of the dataset. A prediction uses only runs on the same dataset; jobs without a name share one unnamed dataset." env:"COURIER_DATASET"`
+	CPUs           []int             `name:"cpus" placeholder:"N" help:"CPU counts to choose from. Required, but run takes 1 by default." env:"COURIER_CPUS"`
+	Workers        []int             `placeholder:"N" help:"Numbers of workers to choose from, such as processes of torchrun or executors of Spark (default: 1). --cpus are those of each worker." env:"COURIER_WORKERS"`
+	Loaders        []int             `placeholder:"N" help:"Numbers of data loaders of each worker to choose from, 0 for none; {loaders} in the command. A job that waits for its input changes to the next larger number, by --adapt of run." env:"COURIER_LOADERS"`
+	Elastic        bool              `help:"The number of CPUs may change to any of --cpus while the job runs. A job with several workers keeps its CPUs." env:"COURIER_ELASTIC"`
+	BatchSizes     []int             `placeholder:"N" help:"Batch sizes to choose from (default: 64,128,256,512). 0 alone: unknown, because the command sets it." env:"COURIER_BATCH_SIZES"`
+	Epochs         int               `placeholder:"N" help:"Number of epochs. Required, unless --max-epochs or --target-accuracy lets Courier choose it." env:"COURIER_EPOCHS"`
+	MaxEpochs      int               `placeholder:"N" help:"Maximum number of epochs if Courier chooses it (default: 100)." env:"COURIER_MAX_EPOCHS"`
+	TargetAccuracy float64           `placeholder:"RATIO" help:"Accuracy to reach if Courier chooses the number of epochs, 0 to 1." env:"COURIER_TARGET_ACCURACY"`
+	MayStopEarly   bool              `help:"The job may end by itself with fewer epochs, and counts as finished then. It is assumed if earlier jobs of the model did so." env:"COURIER_MAY_STOP_EARLY"`
+	SLO            schemas.Duration  `name:"slo" help:"Maximum time from submission to the end of the last epoch, such as 10m, 6h30m or 2d. Without an SLO, a weighted score of time and accuracy decides." env:"COURIER_SLO"`
+	Confidence     float64           `placeholder:"RATIO" help:"Wanted probability of meeting the SLO (default: 0.95)." env:"COURIER_CONFIDENCE"`
+	Nodes          []string          `placeholder:"NODE" help:"Nodes to run on (default: the least loaded one with enough CPUs)." env:"COURIER_NODES"`
+	NewNodes       bool              `help:"Accept nodes without a collector." env:"COURIER_NEW_NODES"`
+	Labels         map[string]string `help:"Tags, such as team=vision." env:"COURIER_LABELS"`
 }
 
 func (f *requestFlags) request() schemas.JobRequest {
 	return schemas.JobRequest{
-		JobID:           f.ID,
-		Model:           f.Model,
-		Dataset:         f.Dataset,
-		CPUs:            f.CPUs,
-		Workers:         f.Workers,
-		Elastic:         f.Elastic,
-		BatchSizes:      f.BatchSizes,
-		Epochs:          f.Epochs,
-		MaxEpochs:       f.MaxEpochs,
-		TargetAccuracy:  f.TargetAccuracy,
-		MayStopEarly:    f.MayStopEarly,
-		SLO:             f.SLO,
-		Confidence:      f.Confidence,
-		Nodes:           f.Nodes,
-		NewNodes:        f.NewNodes,
-		TrainingSamples: f.TrainingSamples,
-		User:            f.User,
-		Labels:          f.Labels,
+		JobID:          f.ID,
+		Model:          f.Model,
+		Dataset:        f.Dataset,
+		CPUs:           f.CPUs,
+		Workers:        f.Workers,
+		Loaders:        f.Loaders,
+		Elastic:        f.Elastic,
+		BatchSizes:     f.BatchSizes,
+		Epochs:         f.Epochs,
+		MaxEpochs:      f.MaxEpochs,
+		TargetAccuracy: f.TargetAccuracy,
+		MayStopEarly:   f.MayStopEarly,
+		SLO:            f.SLO,
+		Confidence:     f.Confidence,
+		Nodes:          f.Nodes,
+		NewNodes:       f.NewNodes,
+		User:           f.User,
+		Labels:         f.Labels,
 	}
 }
 

@@ -20,7 +20,7 @@ type runCommand struct {
 	nodeFlags
 	natsFlags
 	requestFlags
-	Adapt        string   `help:"How the running command gets a new batch size. off: never; control: between epochs the command reads batch_size from the JSON file that $$COURIER_CONTROL names, and prints it with each epoch; restart: after an epoch Courier terminates the command (SIGTERM) and starts it again with the new {batch}, and with {epoch}, the number of epochs done." default:"off" enum:"off,control,restart" env:"COURIER_ADAPT"`
+	Adapt        string   `help:"How the running command gets a new batch size or number of data loaders. off: never; control: between epochs the command reads batch_size and loaders from the JSON file that $$COURIER_CONTROL names, and prints them with each epoch; restart: after an epoch Courier terminates the command (SIGTERM) and starts it again with the new {batch} and {loaders}, and with {epoch}, the number of epochs done." default:"off" enum:"off,control,restart" env:"COURIER_ADAPT"`
 	BatchSize    int      `help:"Start with this batch size instead of the advised one. Without --batch-sizes and --adapt it is the only choice."`
 	Container    string   `help:"Docker container that the command starts, for --resize docker and docker-cap." env:"COURIER_CONTAINER"`
 	Instrument   bool     `help:"Measure the epochs of Python trainings (PyTorch, Keras, Lightning, Hugging Face, XGBoost, LightGBM, CatBoost, scikit-learn) inside their processes, through PYTHONPATH. The output is still read." default:"true" negatable:"" env:"COURIER_INSTRUMENT"`
@@ -28,7 +28,7 @@ type runCommand struct {
 	StopWhenLate string   `help:"What happens after an epoch if the next one would probably (with the confidence of the request) end after the SLO or Slurm's time limit. off: nothing; control: the file that $$COURIER_CONTROL names has stop set to true; signal: the command gets SIGTERM. The run then counts as finished, and as incomplete." default:"off" enum:"off,control,signal" env:"COURIER_STOP_WHEN_LATE"`
 	StopWhenLost bool     `help:"Stop the command if its heartbeats have not reached NATS for 30 s. After a minute the job counts as lost, and its CPUs are given to other jobs. By default it goes on, and is counted again as soon as a heartbeat arrives." env:"COURIER_STOP_WHEN_LOST"`
 	Resize       string   `help:"How the CPUs of an --elastic job change between two epochs. weight: weight of its cgroup, so that it may still use CPUs that nobody else uses; cap: also an upper limit; control: the command reads cpus from the file that $$COURIER_CONTROL names, and prints it with each epoch; restart: as for --adapt, with the new {cpus}; docker: weight of --container, by docker update; docker-cap: also an upper limit; kubernetes: in-place resize of the pod that this process runs in; off: never." default:"weight" enum:"weight,cap,control,restart,docker,docker-cap,kubernetes,off" env:"COURIER_RESIZE"`
-	Command      []string `arg:"" optional:"" passthrough:"" help:"Training command; {batch}, {cpus}, {workers}, {epochs} and {epoch}, the number of epochs done, are replaced."`
+	Command      []string `arg:"" optional:"" passthrough:"" help:"Training command; {batch}, {cpus}, {workers}, {loaders}, {epochs} and {epoch}, the number of epochs done, are replaced."`
 }
 
 func (c *runCommand) Run(w *environment) error {
