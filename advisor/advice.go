@@ -40,6 +40,10 @@ func (a *Advisor) publishAdvice(q *decide.Question, advice *schemas.Advice, caus
 		a.metrics.advice.WithLabelValues(string(advice.Decision)).Inc()
 		a.outbox.addAdvice(advice)
 	}
+	a.publishRisks(risks)
+}
+
+func (a *Advisor) publishRisks(risks []*schemas.Risk) {
 	for _, risk := range risks {
 		a.metrics.risks.WithLabelValues(risk.Cause, strconv.FormatBool(risk.Cleared)).Inc()
 		a.log.Info("promise at risk", "job_id", risk.JobID, "cleared", risk.Cleared,
@@ -60,6 +64,19 @@ func (a *Advisor) newsAndRisks(
 	if j == nil || j.IsSettled() {
 		return false, nil
 	}
+	risks = a.newRisks(j, q, advice, suffix)
+	next := cluster.Summarize(advice)
+	if news = isWorthPublishing(j.Advice, next); news {
+		j.Advice = next
+	}
+	return news, risks
+}
+
+// newRisks returns the warnings that an advice causes, and records them in the job. The caller holds the
+// lock.
+func (a *Advisor) newRisks(
+	j *cluster.Job, q *decide.Question, advice *schemas.Advice, suffix string,
+) (risks []*schemas.Risk) {
 	if risk := decide.Warn(j, q, advice); risk != nil {
 		risk.EventID = schemas.RiskID(q.JobID, advice.CauseSequence)
 		j.Risk, risks = risk, append(risks, risk)
@@ -73,11 +90,7 @@ func (a *Advisor) newsAndRisks(
 		risk.CauseSequence = advice.CauseSequence
 		a.outbox.expectRisk()
 	}
-	next := cluster.Summarize(advice)
-	if news = isWorthPublishing(j.Advice, next); news {
-		j.Advice = next
-	}
-	return news, risks
+	return risks
 }
 
 // After each epoch the predicted end moves by about the scatter of epochs divided by the square root of

@@ -65,8 +65,9 @@ func (a *Advisor) foundEvents(now time.Time) (found []*schemas.Ended) {
 }
 
 // watchSilence records silent jobs as lost, and lost jobs that send heartbeats as found. It re-predicts
-// jobs whose epoch is overdue. It cancels queued jobs whose runner is silent, because they would block
-// the queue. While NATS is unreachable neither heartbeats nor events can arrive, so no job is lost.
+// jobs whose epoch is overdue, or whose first epoch shows its progress. It cancels queued jobs whose
+// runner is silent, because they would block the queue. While NATS is unreachable neither heartbeats nor
+// events can arrive, so no job is lost.
 func (a *Advisor) watchSilence(ctx context.Context) error {
 	last := a.now()
 	return every(ctx, a.o.Check, func() {
@@ -80,6 +81,7 @@ func (a *Advisor) watchSilence(ctx context.Context) error {
 		if !isConnected || now.Sub(last) > schemas.Heartbeat {
 			a.resetSilence(now)
 		}
+		within := a.firstEpochQuestions(last, now)
 		last = now
 		a.metrics.observe(a.cluster, now)
 		events := append(a.foundEvents(now), a.silentEvents(now)...)
@@ -87,6 +89,9 @@ func (a *Advisor) watchSilence(ctx context.Context) error {
 		a.mu.Unlock()
 		for _, q := range overdue {
 			a.adviseOverdue(q, now)
+		}
+		for _, q := range within {
+			a.warnInFirstEpoch(q, now)
 		}
 		a.advising.Unlock()
 		for _, e := range events {

@@ -2,6 +2,7 @@ package advisor
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -70,6 +71,41 @@ func TestAdvisor_WarnsOfAnOverdueEpoch(t *testing.T) {
 	publish(t, b, advisortest.EpochEvent("mlp-1", 1, 1))
 	if r := nextRisk(t, followRisks(t, b)); r.Cleared || r.Probability >= r.Confidence || r.LeftSeconds <= 0 {
 		t.Errorf("got risk %+v, want a warning with time left", r)
+	}
+}
+
+// A job whose first epoch is slow is warned of by its progress, before that epoch ends.
+func TestAdvisor_WarnsWithinTheFirstEpoch(t *testing.T) {
+	b := bustest.New(t)
+	startFitted(t, b)
+	q := manyEpochs("mlp-1", 950*time.Second)
+	q.BatchSizes = []int{16}
+	if _, err := submit(t, b, q); err != nil {
+		t.Fatal(err)
+	}
+	publish(t, b, manyStarted("mlp-1"))
+	await(t, "the start", func() bool { return status(t, b, "mlp-1").State == schemas.StateRunning })
+	risks := followRisks(t, b)
+	for n, seconds := range []float64{0.001, 1000} { // as predicted, then slower
+		beat := &schemas.Alive{
+			JobStamp: schemas.JobStamp{
+				Stamp: schemas.Stamp{EventID: fmt.Sprint("mlp-1/1/alive/", n), At: time.Now().UTC()},
+				JobID: "mlp-1", Run: 1,
+			},
+			EpochProgress: schemas.EpochProgress{RunningEpoch: 1, EpochRatio: 0.25, EpochSeconds: seconds},
+		}
+		if err := b.Notify(within(t), beat); err != nil {
+			t.Fatal(err)
+		}
+		await(t, "the progress", func() bool { return status(t, b, "mlp-1").EpochSeconds == seconds })
+	}
+	r := nextRisk(t, risks)
+	if r.Cleared || r.Cause != schemas.CauseEpochs || r.Probability >= r.Confidence || r.LeftSeconds < 900 ||
+		r.PredictedSeconds < r.LeftSeconds {
+		t.Errorf("got risk %+v, want a warning for a slow epoch with the time left from now", r)
+	}
+	if s := status(t, b, "mlp-1"); !s.AtRisk || s.EpochsDone != 0 {
+		t.Errorf("status %+v, want at risk before the first epoch ends", s)
 	}
 }
 

@@ -19,6 +19,7 @@ type Question struct {
 	Hardware []schemas.Hardware      // of Nodes, in the same order
 	Foreign  []schemas.Foreign       // load of Nodes that no job causes, in the same order
 	Elapsed  time.Duration           // part of the SLO that has passed since submission
+	Ahead    time.Duration           // how far Elapsed is ahead of the present time
 	Self     *Member                 // progress of the job; nil before it runs
 	Others   []Member                // co-located jobs, directly or through other jobs
 	Tried    []cluster.BatchAndShape // with epochs of this model on this dataset in the log
@@ -85,7 +86,8 @@ func (q *Question) AtEpochEnd(within *schemas.EpochProgress) *Question {
 		Count: 1, BatchSize: self.Setting.BatchSize, CPUs: self.Setting.Processes(), Seconds: within.EpochSeconds,
 	}}
 	other.Self = &self
-	other.Elapsed += time.Duration(within.LeftSeconds() * float64(time.Second))
+	other.Ahead = time.Duration(within.LeftSeconds() * float64(time.Second))
+	other.Elapsed += other.Ahead
 	return &other
 }
 

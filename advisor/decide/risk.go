@@ -65,8 +65,8 @@ func riskOf(j *cluster.Job, q *Question, a *schemas.Advice, cleared bool) (*sche
 		Cleared:          cleared,
 		Probability:      *now.Probability,
 		Confidence:       a.Confidence,
-		PredictedSeconds: *now.PredictedSeconds,
-		LeftSeconds:      q.Left(),
+		PredictedSeconds: *now.PredictedSeconds + q.Ahead.Seconds(),
+		LeftSeconds:      q.Left() + q.Ahead.Seconds(),
 		Action:           string(schemas.ActionKeep),
 	}
 }
@@ -140,7 +140,7 @@ func causeOf(j *cluster.Job, q *Question, a *schemas.Advice) string {
 		return schemas.CauseNeighbours
 	case max(slow, waits) > slowRatio && j.IOWait > ioWaitRatio:
 		return schemas.CauseIOWait
-	case slow > slowRatio, IsOverdue(q.Self.ObservedEpochs, q.Self.Since):
+	case slow > slowRatio, q.Ahead > 0, IsOverdue(q.Self.ObservedEpochs, q.Self.Since):
 		return schemas.CauseEpochs
 	case j.StartedAt.Sub(j.Promise.At).Seconds() > lateRatio*a.SLOSeconds:
 		return schemas.CauseLate
