@@ -49,8 +49,6 @@ class LoopTest(unittest.TestCase):
         epochs = epoch = 3
         for _ in range(epochs * 2):
             self.step()
-        for step in range(epochs):
-            self.step()
         for i, _ in enumerate(tuple(range(3)), start=epoch):
             self.step()
         for epoch in (0.5, 1.5):
@@ -73,6 +71,28 @@ class LoopTest(unittest.TestCase):
                 for ep in range(3):
                     self.step()
         self.assertEqual(len(set(self.seen)), 2)
+
+    def test_rounds_of_clients(self):
+        """Each client has epochs of its own. Epochs directly within a round are the script's."""
+        args = Arguments()
+        args.rounds, args.local_ep = 2, 2
+        for rnd in range(args.rounds):
+            for client in range(2):
+                for it in range(args.local_ep):
+                    self.step()
+        self.assertEqual(self.values(), [0] * 4 + [1] * 4)
+        self.seen.clear()
+        for global_round in range(2):
+            for epoch in range(args.local_ep):
+                self.step()
+        for iter in range(args.epochs):
+            self.step()
+        self.assertEqual(self.values(), [0, 0, 1, 1, 0, 1, 2])
+        self.seen.clear()
+        for round_idx in range(2):
+            for epoch in range(2):
+                self.step()
+        self.assertEqual(self.values(), [0, 1, 0, 1])
 
     def test_within_a_loop_over_steps(self):
         """As in reinforcement learning."""
@@ -125,6 +145,20 @@ class LoopTest(unittest.TestCase):
             for i in range(0, 6, 6):
                 seen()
         self.assertEqual(self.seen, [4, 3, None])
+
+    def test_an_attribute_named_like_a_function(self):
+        """model.eval() does not give the function a dictionary of its variables."""
+        class Model:
+            def eval(self):
+                pass
+
+        def train(model):
+            for epoch in range(2):
+                self.step()
+                model.eval()
+
+        train(Model())
+        self.assertEqual(self.values(), [0, 1])
 
     def test_after_the_loop(self):
         for epoch in range(2):

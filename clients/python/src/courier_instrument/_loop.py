@@ -12,6 +12,7 @@ loops it is within. One of them is over epochs if its variable is named so, or i
 """
 
 import ast
+import dis
 import linecache
 import os
 import re
@@ -24,6 +25,10 @@ EPOCH = re.compile(r"^(i_?|cur_?|curr_?|current_?|n_?|this_?|global_?)?(epoch|ep
                    r"(_?(i|idx|num|number|id|index|no|count))?$", re.I)
 TOTAL = re.compile(r"^(n|num|max|total|nb|n_?train|num_?train|train|training)?_?epochs?"
                    r"(_?(n|num|total|max|count))?$", re.I)
+LOCAL = re.compile(r"^(local|client|inner|user)_?ep", re.I)  # epochs of a client, within a round
+ROUND = re.compile(r"^(i_?|cur_?|curr_?|current_?|n_?|num_?|max_?|total_?|nb_?)?"
+                   r"(global_?|comm(unication)?s?_?|fl_?|fed_?|server_?|train(ing)?_?)?(rounds?|rnds?)"
+                   r"(_?(i|idx|num|number|id|index|no|count))?$", re.I)
 STEP = re.compile(r"(^|_)(time)?(steps?|it(e?rs?|erations?)?|updates?|episodes?|rollouts?)(_|$)", re.I)
 BATCH_SIZE = re.compile(r"^(train|mini|per_device|per_gpu)?_?(train)?_?(batch_?size|batch_?sz|bsz?|mb_?size)$", re.I)
 LEARNING_RATE = re.compile("lr_find|find_lr|range_test")  # functions that try learning rates
@@ -34,6 +39,7 @@ OPTIMIZED = 3  # flags of the code of a function: it has fast variables in a new
 FUNCTIONS = ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef
 
 _started = time.time()
+_own = {}  # by the id of a code: the code, which keeps the id, and whether it has its own dictionary
 _files = {}  # the loops in each file, by the first line of their function
 
 
@@ -44,6 +50,7 @@ class Loop:
         self.first, self.last = node.body[0].lineno, node.body[-1].end_lineno
         self.name = ""  # of its variable
         self.is_epochs = self.is_steps = False
+        self.is_rounds = False  # of federated learning, if it is not directly around epochs
         self.is_counted = isinstance(node, ast.While)  # not over batches
         self.counts_from = None  # 0 or 1; None: unknown
         self.batch_size = None  # the node of the expression
@@ -51,13 +58,13 @@ class Loop:
             self._read_test(node.test)
         else:
             self._read_for(node)
-        if STEP.search(self.name):
-            self.is_epochs, self.is_steps = False, True
 
     def _read_test(self, test):
         names = [name for part in ast.walk(test) for name in _names_of(part)]
-        self.name = next(filter(EPOCH.match, names), "")
-        self.is_epochs, self.is_steps = bool(self.name), any(map(STEP.search, names))
+        is_epoch = list(filter(EPOCH.match, names))
+        self.name = next(iter(is_epoch or filter(ROUND.match, names)), "")
+        self.is_epochs, self.is_rounds = bool(is_epoch), bool(self.name)
+        self.is_steps = any(map(STEP.search, names))
 
     def _read_for(self, node):
         target = node.target
@@ -65,6 +72,8 @@ class Loop:
             target = target.elts[0]
         self.name = getattr(target, "id", "")
         self.is_epochs = EPOCH.match(self.name) is not None
+        self.is_rounds = ROUND.match(self.name) is not None
+        self.is_steps = STEP.search(self.name) is not None
         for call in ast.walk(node.iter):
             function = getattr(call, "func", None)
             if getattr(function, "id", getattr(function, "attr", "")) in ("range", "trange", "count"):
@@ -75,8 +84,10 @@ class Loop:
         parts = [part for argument in arguments for part in ast.walk(argument)]
         names = [name for part in parts for name in _names_of(part)]
         is_product = any(isinstance(part, (ast.Mult, ast.Div, ast.FloorDiv)) for part in parts)
-        self.is_epochs |= any(map(TOTAL.match, names)) and not is_product
-        self.is_steps = any(map(STEP.search, names))
+        is_total = any(map(TOTAL.match, names)) and not is_product
+        self.is_epochs = (self.is_epochs or is_total) and not any(map(LOCAL.match, names))
+        self.is_rounds |= any(map(ROUND.match, names)) and not is_product
+        self.is_steps = not is_total and (self.is_steps or any(map(STEP.search, names)))
         self.batch_size = next((p for p in parts if any(map(BATCH_SIZE.match, _names_of(p)))), None)
         begin, end = (arguments + [None, None])[:2]
         adds_one = isinstance(end, ast.BinOp) and getattr(end.right, "value", None) == 1
@@ -124,13 +135,24 @@ def loops_around(frame):
     return [loop for loop in loops if loop.first <= (frame.f_lineno or 0) <= loop.last]
 
 
+def _has_own_dictionary(code):
+    """Whether a function may have its variables in a dictionary itself. The name in ``model.eval()`` is
+    that of an attribute."""
+    if OWN_DICTIONARY.isdisjoint(code.co_names):
+        return False
+    if id(code) not in _own:  # hashing a code is slow
+        calls = [i.argval for i in dis.get_instructions(code) if i.opname in ("LOAD_GLOBAL", "LOAD_NAME")]
+        _own[id(code)] = code, not OWN_DICTIONARY.isdisjoint(calls)
+    return _own[id(code)][1]
+
+
 def _values_of(frame, names):
     """The values of variables of a frame; None if reading has effects."""
     code = frame.f_code
     if code.co_name == "<module>":
         return [frame.f_globals.get(name) for name in names]
     if HAS_SNAPSHOTS and (code.co_flags & OPTIMIZED != OPTIMIZED or sys.gettrace() is not None
-                          or not OWN_DICTIONARY.isdisjoint(code.co_names)):
+                          or _has_own_dictionary(code)):
         return None
     variables = frame.f_locals
     values = [variables.get(name, frame.f_globals.get(name)) for name in names]
@@ -146,6 +168,15 @@ def _frames(frame):
             break
         yield frame
         frame = frame.f_back
+
+
+def _is_trial(frames):
+    return any(LEARNING_RATE.search(frame.f_code.co_name) for frame in frames)
+
+
+def is_trial():
+    """Whether the caller is below a function that tries learning rates, which is no epoch."""
+    return _is_trial(_frames(sys._getframe(2)))
 
 
 def batch_size():
@@ -176,16 +207,18 @@ class Position:
     def read(self):
         """The values of the loop over epochs and of the loops around it; None without such a loop.
         A different result means another epoch, and the first item is the value of the loop."""
-        if self._code is None and not self._search():
-            return None
-        frame = next((f for f in _frames(sys._getframe(2)) if f.f_code is self._code), None)
-        values = frame and self._values(frame)
-        if values is None:
-            self._code = None  # the loop has ended; there may be another one
-        return values
+        for _ in range(2):
+            if self._code is None and not self._search():
+                break
+            frame = next((f for f in _frames(sys._getframe(2)) if f.f_code is self._code), None)
+            values = frame and self._values(frame)
+            if values is not None:
+                return values
+            self._code = None  # the loop has ended; another one may have begun
+        return None
 
     def _search(self):
-        """Finds the outermost loop over epochs. One within a loop over steps counts passes over the data
+        """Finds the outermost loop over epochs, or over rounds of clients. One within a loop over steps counts passes over the data
         of a step, as in reinforcement learning. A step whose innermost loop is over steps takes its batch
         from an iterator that begins again and again."""
         if self.searches >= self.MAX_SEARCHES:
@@ -193,20 +226,21 @@ class Position:
         self.searches += 1
         self._code = self.loop = None
         frames = list(_frames(sys._getframe(3)))
-        if any(LEARNING_RATE.search(frame.f_code.co_name) for frame in frames):
+        if _is_trial(frames):
             return False
-        counts_steps, is_innermost = False, True
+        counts_steps, inner = False, None
         for frame in frames:
             if frame.f_globals.get("__name__", "").startswith(OTHERS):
                 continue
             for loop in reversed(loops_around(frame)):
-                values = loop.is_epochs and _values_of(frame, [loop.name])
+                is_rounds = loop.is_rounds and not (inner and inner.is_epochs)
+                values = (loop.is_epochs or is_rounds) and _values_of(frame, [loop.name])
                 if values and type(values[0]) is int:
                     self._code, self.loop = frame.f_code, loop
                 elif loop.is_steps:
-                    counts_steps |= self._code is not None or is_innermost and loop.is_counted
+                    counts_steps |= self._code is not None or inner is None and loop.is_counted
                     self._code = self.loop = None
-                is_innermost = False
+                inner = loop
         is_found = self._code is not None
         self.counts_steps = counts_steps and not is_found
         if is_found:

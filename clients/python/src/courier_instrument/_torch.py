@@ -48,6 +48,8 @@ class Torch(Tracker):
         self._loop.searches = 0  # the loop may begin here
         is_known = self.unit is not None and self.unit.position is not None
         p = self.begin(loader, now, self._loop.read() if is_known else None)
+        if _loop.is_trial():
+            self.open.remove(p)  # its steps are not credited
         p.asked = clock()  # starting workers takes time
         return p
 
