@@ -230,6 +230,20 @@ class PassesTest(unittest.TestCase):
         self.check(units, [10, 10])
         self.assertEqual(units[0].began, began)
 
+    def test_trial_of_a_batch_before_a_known_loop(self):
+        s = Script()
+        a = s.loader(10)
+        trial = s.iterate(a)
+        next(trial)
+        trial.close()
+        for _ in range(5):
+            s.step()
+        for epoch in range(2):
+            for _ in s.iterate(a):
+                s.tracker.step(1, s.tick(), (epoch,))
+        s.finish()
+        self.assertEqual([(u.number, u.batches, u.position) for u in s.units], [(1, 10, (0,)), (2, 10, (1,))])
+
     def test_interrupted(self):
         s = Script()
         a = s.loader(10)

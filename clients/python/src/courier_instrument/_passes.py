@@ -236,7 +236,7 @@ class Tracker:
         """A pass has two steps, so the draws before it in its unit were a trial of the script."""
         unit = self.unit
         if p in unit.passes[1:] and all(q.is_draw() for q in unit.passes if q is not p):
-            unit.passes, unit.began = [p], p.began
+            unit.passes, unit.began, unit.position = [p], p.began, self._position
 
     def _trains(self, p):
         """A pass turned out to be a training pass: it begins a unit or joins the current one."""
