@@ -89,10 +89,18 @@ class LoopTest(unittest.TestCase):
             self.step()
         self.assertEqual(self.values(), [0, 0, 1, 1, 0, 1, 2])
         self.seen.clear()
-        for round_idx in range(2):
+
+        def train():
             for epoch in range(2):
                 self.step()
+
+        for round_idx in range(2):
+            train()
         self.assertEqual(self.values(), [0, 1, 0, 1])
+        self.setUp()
+        for round_idx in range(2):
+            [train() for client in range(2)]
+        self.assertEqual(self.values(), [0] * 4 + [1] * 4)
 
     def test_within_a_loop_over_steps(self):
         """As in reinforcement learning."""

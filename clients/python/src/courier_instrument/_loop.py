@@ -36,6 +36,7 @@ OTHERS = "torch.", "sklearn.", "jax.", "keras.", "courier_instrument"  # modules
 OWN_DICTIONARY = {"locals", "vars", "eval", "exec", "dir", "breakpoint"}
 HAS_SNAPSHOTS = sys.version_info < (3, 13)
 OPTIMIZED = 3  # flags of the code of a function: it has fast variables in a new dictionary
+COMPREHENSIONS = ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp
 FUNCTIONS = ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef
 
 _started = time.time()
@@ -44,10 +45,11 @@ _files = {}  # the loops in each file, by the first line of their function
 
 
 class Loop:
-    """A ``for`` or ``while`` loop of a function or module."""
+    """A ``for`` or ``while`` loop of a function or module, or a comprehension."""
 
     def __init__(self, node):
-        self.first, self.last = node.body[0].lineno, node.body[-1].end_lineno
+        parts = getattr(node, "body", [node])
+        self.first, self.last = parts[0].lineno, parts[-1].end_lineno
         self.name = ""  # of its variable
         self.is_epochs = self.is_steps = False
         self.is_rounds = False  # of federated learning, if it is not directly around epochs
@@ -56,7 +58,7 @@ class Loop:
         self.batch_size = None  # the node of the expression
         if self.is_counted:
             self._read_test(node.test)
-        else:
+        elif isinstance(node, ast.For):
             self._read_for(node)
 
     def _read_test(self, test):
@@ -110,8 +112,8 @@ def _read_file(name, variables):
         for child in ast.iter_child_nodes(node):
             if isinstance(child, FUNCTIONS):
                 visit(child, min(n.lineno for n in [child, *child.decorator_list]))
-            elif not isinstance(child, ast.expr):
-                if isinstance(child, (ast.For, ast.While)):
+            else:
+                if isinstance(child, (ast.For, ast.While, *COMPREHENSIONS)):
                     found.setdefault(function, []).append(Loop(child))
                 visit(child, function)
 
