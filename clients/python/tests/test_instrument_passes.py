@@ -317,7 +317,7 @@ class PositionTest(unittest.TestCase):
             for _ in s.iterate(a):
                 s.tracker.step(1, s.tick(), (epoch,))
         s.evaluate(v, position=(1,))
-        end = s.now
+        end = s.now + 1  # the time between a pass and the next epoch
         s.evaluate(v)  # after the loop
         s.finish()
         self.assertEqual([len(u.evaluations) for u in s.units], [0, 1])
@@ -333,7 +333,7 @@ class PositionTest(unittest.TestCase):
             ends.append(s.now)
             s.evaluate(v)
         s.finish()
-        self.assertEqual([u.ended for u in s.units][1::2], ends)
+        self.assertEqual([u.ended for u in s.units][1::2], [end + 1 for end in ends])  # as between epochs
 
 
 if __name__ == "__main__":

@@ -106,6 +106,12 @@ class Unit:
         return max(self.passes, key=lambda p: p.batches, default=None)
 
     @property
+    def active(self):
+        """The end of its last pass or checkpoint."""
+        trained = self.main.last if self.trained is None else self.trained
+        return max([trained, self.saved] + [p.ended for p in self.evaluations])
+
+    @property
     def evaluation_seconds(self):
         return self.nested + sum(p.ended - p.began for p in self.evaluations)
 
@@ -119,7 +125,7 @@ class Tracker:
         self.open = []  # passes
         self.unit = self.previous = None  # the current one, and the last finished one
         self._position = None  # of the current step
-        self._gap = 0.0  # between the last step of a unit without a loader and its end
+        self._gap = 0.0  # between the last activity of a unit in the script's loop and its end
         self._boundary = 0.0  # the last step, or when gradients were first set to zero after it
         self._last_step = 0.0
         self._cycle = None  # keys of the loaders of a unit, once a unit has repeated
@@ -272,10 +278,12 @@ class Tracker:
             unit.trained = min(now, max([p.last for p in unit.passes], default=now))
         position, new = unit.position, self._position
         goes_on = position and new is not None and new[1:] == position[1:] and new[0] > position[0]
-        if unit.passes and position is not None and not goes_on:
+        if unit.passes and position is not None and goes_on:
+            self._gap = now - unit.active
+        elif unit.passes and position is not None:
             # The loop over epochs has ended, or the previous one of several. What follows is not its.
             unit.evaluations = [p for p in unit.evaluations if p.position == position]
-            until, now = until or now, max([unit.trained, unit.saved] + [p.ended for p in unit.evaluations])
+            until, now = until or now, min(now, unit.active + self._gap)
         unit.ended, unit.until = now, until or now
         if successor is not None and successor.loader.key in unit.keys:
             self._cycle = frozenset(unit.keys)
@@ -304,8 +312,7 @@ class Tracker:
             unit.is_partial = unit.is_partial or all(p.is_draw() for p in unit.passes)
             del unit.evaluations[len(before.evaluations) if before else len(unit.evaluations):]
         self._position = None
-        end = max([unit.trained or unit.main.last, unit.saved] + [p.ended for p in unit.evaluations])
-        self._finish_unit(unit, end, until=now)
+        self._finish_unit(unit, now if unit.position is not None else unit.active, until=now)
 
 
 def _together(passes):
