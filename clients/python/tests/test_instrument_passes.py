@@ -279,6 +279,16 @@ class PositionTest(unittest.TestCase):
         self.assertEqual([(u.number, u.steps, u.is_partial) for u in s.units],
                          [(1, 4, False), (2, 4, False), (3, 4, False)])
 
+    def test_episodes_before_the_steps(self):
+        s = Script()
+        for epoch in range(3):
+            s.now += 20
+            for _ in range(4):
+                s.tracker.cleared(s.tick())
+                s.tracker.step(1, s.tick(), (epoch,))
+        self.assertEqual(s.finish(), [])
+        self.assertEqual(len(s.units), 3)
+
     def test_iterator_without_end(self):
         s, seen = Script(), []
         s.tracker = Tracker(lambda u: seen.append((u.number, u.batches, u.steps)))

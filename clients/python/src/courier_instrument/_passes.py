@@ -63,7 +63,7 @@ class Unit:
         self.evaluations = []  # passes after the training
         self.nested = 0.0  # seconds of evaluations within a training pass
         self.saved = began  # when a checkpoint within the script's loop was written
-        self.is_partial = False  # the training ended within the unit
+        self.is_partial = False  # the training ended within the unit, or its begin is unknown
         self.position = position  # of the script in its loop over epochs; None: unknown
         self.optimizers = collections.Counter()  # steps by optimizer
         self._batches, self._wait = 0, 0.0  # of passes that are not in the list any more
@@ -208,6 +208,9 @@ class Tracker:
         for p in passes:
             self._split(p, at)
         if not passes:
+            # Episodes are played before the steps that learn from them. If most of the time passes between
+            # the steps of two epochs, it is unknown which of them it belongs to.
+            unit.is_partial = not unit.passes and unit.steps > 1 and 2 * self._gap > at - unit.began
             self._finish_unit(unit, at)
             self._on_begin(self._begin_unit(at))
 
@@ -300,7 +303,8 @@ class Tracker:
             if p.steps:
                 self.end(p, "abandoned", p.last)
         if not unit.passes:
-            unit.is_partial = is_error or unit.steps < (before or unit).steps
+            before = before or unit
+            unit.is_partial = is_error or before.is_partial or unit.steps < before.steps
             self._finish_unit(unit, min(now, self._last_step + self._gap), until=now)
             return
         usual = before.batches if before else unit.main.loader.length or 0
