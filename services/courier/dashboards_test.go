@@ -12,8 +12,9 @@ import (
 
 // board contains the fields of a Grafana dashboard that the tests use.
 type board struct {
-	UID    string
-	Panels []struct {
+	UID        string
+	Templating struct{ List []struct{ Name string } }
+	Panels     []struct {
 		Title, Description string
 		Targets            []struct{ Expr, LegendFormat, RawSQL string }
 	}
@@ -49,6 +50,34 @@ var (
 	otherNames = regexp.MustCompile(`\b(up|ALERTS|process_\w+)\{`)
 	groupedBy  = regexp.MustCompile(`(?:by|on) \(([^)]*)\)`)
 )
+
+// Every variable of a query or a link is one of the dashboard.
+func TestDashboards_HaveTheirVariables(t *testing.T) {
+	used := regexp.MustCompile(`\$\{(\w+)`)
+	files, err := filepath.Glob("../../deploy/grafana/dashboards/*.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := boards(t)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		known := []string{"__value"}
+		for _, v := range all[filepath.Base(file)].Templating.List {
+			known = append(known, v.Name)
+			if !strings.Contains(string(text), "${"+v.Name) {
+				t.Errorf("%s does not use its variable %s", file, v.Name)
+			}
+		}
+		for _, m := range used.FindAllStringSubmatch(string(text), -1) {
+			if !slices.Contains(known, m[1]) {
+				t.Errorf("%s uses the variable %s, which it does not have", file, m[1])
+			}
+		}
+	}
+}
 
 // Every metric and label of a dashboard is exported, every panel has a description, and together
 // they cover the list of questions of an operator.
