@@ -113,7 +113,7 @@ func Summarize(a *schemas.Advice) *AdviceSummary {
 		s.BatchSize, s.CPUs, s.Workers, s.Epochs = c.BatchSize, c.CPUs, c.Workers, c.Epochs
 		s.PredictedSeconds, s.Probability = c.PredictedSeconds, c.Probability
 	}
-	if a.Move != nil {
+	if a.Action == schemas.ActionCPUs || a.Action == schemas.ActionLoaders {
 		s.Proposal = a.Message
 	}
 	return s
