@@ -56,13 +56,13 @@ func encodeState(
 	}
 	m.Examples.Configurations = countConfigurations(runs)
 
-	predictor, err := evidence.Compile(state.Regressor)
-	if err != nil {
-		return files, err
-	}
 	features := fileFeatures(m.Target, runs, foreign)
 	var points []treefile.Point
-	for _, at := range filePoints(m.Target, predictor) {
+	predicted := state.TimePoints()
+	if m.Target == schemas.TargetAccuracy {
+		predicted = state.AccuracyPoints()
+	}
+	for _, at := range predicted {
 		level := schemas.ModelLevel(at.Model, at.Dataset)
 		points = append(points, treefile.Point{
 			Row: evidence.Row(features, level, &at.Configuration, at.Epochs), Value: at.Value,
@@ -86,17 +86,6 @@ func countConfigurations(runs []evidence.Run) int {
 		seen[runs[i].Configuration] = true
 	}
 	return len(seen)
-}
-
-// filePoints returns the points of the file of a target.
-func filePoints(target string, p *evidence.Predictor) []evidence.FilePoint {
-	switch target {
-	case schemas.TargetStartup:
-		return p.StartupPoints()
-	case schemas.TargetAccuracy:
-		return p.AccuracyPoints()
-	}
-	return p.TimePoints()
 }
 
 // fileFeatures returns the columns of a target. A row between the points of a file gets the

@@ -93,13 +93,7 @@ func serve(file *treefile.File, s *evidence.State) error {
 		y, err := file.Predict(evidence.Row(columns, schemas.ModelLevel(c.Model, c.Dataset), c, epochs))
 		return math.Log(y), err
 	}
-	switch file.Manifest().Target {
-	case schemas.TargetEpochTime:
-		return s.ServeTimes(value)
-	case schemas.TargetStartup:
-		return s.ServeStartups(value)
-	}
-	return nil
+	return s.ServeTimes(value)
 }
 
 // NotLearned returns why a run of a job is not learned from, wholly or in part; "" if that is not known.

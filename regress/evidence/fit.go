@@ -77,7 +77,7 @@ func fitSubject(ctx context.Context, s subject, runs []Run) (*subjectFit, error)
 	measured, aside := measure(runs)
 	f := &subjectFit{aside: aside}
 	f.Subject = Subject{Model: s.model, Dataset: s.dataset,
-		Startup: fitStartups(measureStartups(runs)), Accuracy: collectRecords(runs)}
+		Startup: fitStartups(runs), Accuracy: collectRecords(runs)}
 	f.passages = f.Accuracy.lendPassages()
 	if len(measured) > 0 {
 		f.Time = newTimeModel(measured)
@@ -106,7 +106,7 @@ func othersOf(lent []spread, i int) []spread {
 func newTimeModel(all []*measuredTimes) *TimeModel {
 	t := &TimeModel{PaceVariance: paceVarianceOf(all)}
 	for i := range all {
-		t.Configurations = append(t.Configurations, fitCurve(all, i))
+		t.Configurations = append(t.Configurations, fitCurve(all, i, runVariance))
 	}
 	t.fitNoise(all)
 	t.measurePaces()

@@ -71,24 +71,6 @@ func (p *Predictor) NodeTypes(c Configuration) []string {
 	return nil
 }
 
-// startup returns the distribution of the start-up seconds of a subject on a node type; its scale
-// is 0 if no start-up was measured.
-func (s *Subject) startup(nodeType string) Distribution {
-	mean, runs := 0.0, 0.0
-	for _, u := range s.Startup {
-		if u.NodeType == nodeType {
-			return Distribution{u.Location, math.Sqrt(u.Variance + u.LocationVariance), u.Degrees}
-		}
-		runs += float64(u.Runs)
-		mean += float64(u.Runs) * (u.Location - mean) / runs
-	}
-	if runs == 0 {
-		return Distribution{}
-	}
-	variance := s.Startup[0].Variance + otherNodeDeviation*otherNodeDeviation
-	return Distribution{mean, math.Sqrt(variance), modelWeight}
-}
-
 // StartupRuns returns the number of runs of a model with a measured start-up: on the node type, and
 // on all.
 func (p *Predictor) StartupRuns(c Configuration) (onNodeType, all int) {

@@ -26,11 +26,12 @@ const format = 2
 
 // Subject is the result of a fit for one model on one dataset.
 type Subject struct {
-	Model    string         `json:"model"`
-	Dataset  string         `json:"dataset,omitempty"`
-	Time     *TimeModel     `json:"time,omitempty"`
-	Startup  []StartupTimes `json:"startup,omitempty"`
-	Accuracy *AccuracyModel `json:"accuracy,omitempty"`
+	Model   string     `json:"model"`
+	Dataset string     `json:"dataset,omitempty"`
+	Time    *TimeModel `json:"time,omitempty"`
+	// Startup has the time from the start to the first epoch on each node type, as a curve of one epoch.
+	Startup  []ConfigurationTimes `json:"startup,omitempty"`
+	Accuracy *AccuracyModel       `json:"accuracy,omitempty"`
 	// KeptSince is when Time was fitted, if later refits were worse (State.KeepBetter).
 	KeptSince time.Time `json:"kept_since,omitzero"`
 	// Errors of predictions of runs that were held out from a fit.

@@ -56,19 +56,28 @@ type FilePoint struct {
 	Value  float64
 }
 
-// TimePoints returns the log seconds of the first epochs of each configuration at the points of its
-// curve.
-func (p *Predictor) TimePoints() (all []FilePoint) {
-	for _, key := range p.sortedSubjects() {
-		t := p.subjects[key].Time
-		if t == nil {
-			continue
-		}
-		for i := range t.Configurations {
-			m := &t.Configurations[i]
-			for k, n := range m.Points {
-				all = append(all, FilePoint{m.Configuration, n, m.Location[k]})
+// curves returns the curves of times and of start-ups, in order.
+func (r *Regressor) curves() (all []*ConfigurationTimes) {
+	for i := range r.Subjects {
+		s := &r.Subjects[i]
+		if s.Time != nil {
+			for k := range s.Time.Configurations {
+				all = append(all, &s.Time.Configurations[k])
 			}
+		}
+		for k := range s.Startup {
+			all = append(all, &s.Startup[k])
+		}
+	}
+	return all
+}
+
+// TimePoints returns the log seconds of the first epochs of each configuration, or of the start-up of
+// each model on each node type, at the points of the curves.
+func (r *Regressor) TimePoints() (all []FilePoint) {
+	for _, c := range r.curves() {
+		for k, n := range c.Points {
+			all = append(all, FilePoint{c.Configuration, n, c.Location[k]})
 		}
 	}
 	return all
@@ -76,50 +85,16 @@ func (p *Predictor) TimePoints() (all []FilePoint) {
 
 // ServeTimes replaces the curves of the regressor by the log seconds of a file.
 func (r *Regressor) ServeTimes(value func(c *Configuration, epochs int) (float64, error)) error {
-	for i := range r.Subjects {
-		t := r.Subjects[i].Time
-		if t == nil {
-			continue
-		}
-		for k := range t.Configurations {
-			m := &t.Configurations[k]
-			for x, n := range m.Points {
-				y, err := value(&m.Configuration, n)
-				if err != nil {
-					return err
-				}
-				m.Location[x] = y
-				if x > 0 { // a reader may have rounded
-					m.Location[x] = max(m.Location[x], m.Location[x-1])
-				}
-			}
-		}
-	}
-	return nil
-}
-
-// StartupPoints returns the log seconds of the start-up of each model on each node type.
-func (p *Predictor) StartupPoints() (all []FilePoint) {
-	for _, key := range p.sortedSubjects() {
-		for _, u := range p.subjects[key].Startup {
-			c := Configuration{Model: key.model, Dataset: key.dataset, NodeType: u.NodeType}
-			all = append(all, FilePoint{c, 0, u.Location})
-		}
-	}
-	return all
-}
-
-// ServeStartups replaces the start-ups of the regressor by the log seconds of a file.
-func (r *Regressor) ServeStartups(value func(c *Configuration, epochs int) (float64, error)) error {
-	for i := range r.Subjects {
-		s := &r.Subjects[i]
-		for k := range s.Startup {
-			c := Configuration{Model: s.Model, Dataset: s.Dataset, NodeType: s.Startup[k].NodeType}
-			y, err := value(&c, 0)
+	for _, c := range r.curves() {
+		for k, n := range c.Points {
+			y, err := value(&c.Configuration, n)
 			if err != nil {
 				return err
 			}
-			s.Startup[k].Location = y
+			c.Location[k] = y
+			if k > 0 { // a reader may have rounded
+				c.Location[k] = max(c.Location[k], c.Location[k-1])
+			}
 		}
 	}
 	return nil
@@ -127,19 +102,20 @@ func (r *Regressor) ServeStartups(value func(c *Configuration, epochs int) (floa
 
 // AccuracyPoints returns the displayed accuracy of each measured batch size at the grid of epochs and at
 // the ends of its runs.
-func (p *Predictor) AccuracyPoints() (all []FilePoint) {
-	for _, key := range p.sortedSubjects() {
-		a := p.subjects[key].accuracy
-		if a == nil {
+func (r *Regressor) AccuracyPoints() (all []FilePoint) {
+	for i := range r.Subjects {
+		s := &r.Subjects[i]
+		if s.Accuracy == nil {
 			continue
 		}
+		a := newAccuracyPredictor(s.Accuracy)
 		for _, b := range a.batches {
 			epochs := slices.Clone(epochGrid[:sort.SearchInts(epochGrid, a.longest)])
 			for _, r := range b.runs {
 				epochs = append(epochs, r.Length)
 			}
 			slices.Sort(epochs)
-			c := Configuration{Model: key.model, Dataset: key.dataset, BatchSize: b.size}
+			c := Configuration{Model: s.Model, Dataset: s.Dataset, BatchSize: b.size}
 			for _, n := range slices.Compact(epochs) {
 				if x := a.predict(b.size, n); x.Known {
 					all = append(all, FilePoint{c, n, x.Mean})
@@ -147,15 +123,5 @@ func (p *Predictor) AccuracyPoints() (all []FilePoint) {
 			}
 		}
 	}
-	return all
-}
-
-// sortedSubjects returns the subjects in order.
-func (p *Predictor) sortedSubjects() []subject {
-	all := make([]subject, 0, len(p.subjects))
-	for key := range p.subjects {
-		all = append(all, key)
-	}
-	slices.SortFunc(all, subject.compare)
 	return all
 }

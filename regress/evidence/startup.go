@@ -5,22 +5,7 @@ import (
 	"slices"
 )
 
-// StartupTimes summarizes the time from the start to the first epoch of the runs of a subject on
-// one node type.
-type StartupTimes struct {
-	NodeType string `json:"node_type,omitempty"`
-	Runs     int    `json:"runs"` // that count; see measureStartup
-	// Location of the log seconds and its variance, Variance of one run and its Degrees of freedom.
-	Location         float64 `json:"location"`
-	LocationVariance float64 `json:"location_variance"`
-	Variance         float64 `json:"variance"`
-	Degrees          float64 `json:"degrees"`
-
-	logs []float64
-}
-
 const (
-	minStartupDeviation = 0.02
 	// otherNodeDeviation is the deviation of a start-up that was measured on other node types only.
 	otherNodeDeviation = 0.7
 	minStartup         = 1e-3 // seconds
@@ -29,25 +14,31 @@ const (
 // startupVariance is wide: a first start reads from a cold disk.
 var startupVariance = sharedVariance{prior: 0.3 * 0.3, weight: 4}
 
-// measureStartups collects the start-ups of one subject by node type. Runs are sorted by it.
-func measureStartups(runs []Run) (all []StartupTimes) {
+// fitStartups estimates the start-ups of one subject by node type, as curves of one epoch. Runs are
+// sorted by node type.
+func fitStartups(runs []Run) (all []ConfigurationTimes) {
+	var measured []*measuredTimes
 	for i := 0; i < len(runs); {
 		first := i
 		for i < len(runs) && runs[i].NodeType == runs[first].NodeType {
 			i++
 		}
-		s := StartupTimes{NodeType: runs[first].NodeType, logs: startupLogs(runs[first:i])}
-		if s.Runs = len(s.logs); s.Runs > 0 {
-			all = append(all, s)
+		if curves := startupCurves(runs[first:i]); len(curves) > 0 {
+			s := runs[first].subject()
+			c := Configuration{Model: s.model, Dataset: s.dataset, NodeType: runs[first].NodeType}
+			measured = append(measured, newMeasuredTimes(c, curves))
 		}
+	}
+	for i := range measured {
+		all = append(all, fitCurve(measured, i, startupVariance))
 	}
 	return all
 }
 
-// startupLogs returns the log start-ups of runs. The first start on a node type reads programs from
-// a cold disk and fills caches of compilers, which is not repeated. So it counts only until there is
-// a second one.
-func startupLogs(runs []Run) (logs []float64) {
+// startupCurves returns the start-ups of runs. The first start on a node type reads programs from a
+// cold disk and fills caches of compilers, which is not repeated. So it counts only until there is a
+// second one.
+func startupCurves(runs []Run) (curves []runCurve) {
 	measured := slices.DeleteFunc(slices.Clone(runs), func(r Run) bool {
 		return !(r.StartupSeconds > 0 && r.StartupSeconds <= maxSeconds)
 	})
@@ -56,29 +47,27 @@ func startupLogs(runs []Run) (logs []float64) {
 		measured = measured[1:]
 	}
 	for i := range measured {
-		logs = append(logs, math.Log(max(measured[i].StartupSeconds, minStartup)))
+		seconds := max(measured[i].StartupSeconds, minStartup)
+		curves = append(curves, runCurve{sums: []float64{seconds}})
 	}
-	return logs
+	return curves
 }
 
-func startupSpreads(own []StartupTimes) []spread {
-	groups := make([]spread, len(own))
-	for i := range own {
-		groups[i] = spread{clippedSquares(own[i].logs), float64(len(own[i].logs) - 1)}
+// startup returns the distribution of the start-up seconds of a subject on a node type; its scale
+// is 0 if no start-up was measured.
+func (s *Subject) startup(nodeType string) Distribution {
+	mean, runs := 0.0, 0.0
+	for i := range s.Startup {
+		u := &s.Startup[i]
+		if u.NodeType == nodeType {
+			return u.point(0).distribution()
+		}
+		runs += float64(u.Runs)
+		mean += float64(u.Runs) * (u.Location[0] - mean) / runs
 	}
-	return groups
-}
-
-// fitStartups estimates the start-ups of one subject.
-func fitStartups(own []StartupTimes) []StartupTimes {
-	groups := startupSpreads(own)
-	for i := range own {
-		s := &own[i]
-		pooled, weight := startupVariance.ofOthers(groups, i, startupVariance.prior)
-		r := robustMeanOf(clipAround(s.logs, maxDeviation), pooled, weight, robustTails, nil)
-		s.Degrees = weight + groups[i].freedom
-		s.Variance = max((weight*pooled+r.squares)/s.Degrees, minStartupDeviation*minStartupDeviation)
-		s.Location, s.LocationVariance = r.location, s.Variance/r.number
+	if runs == 0 {
+		return Distribution{}
 	}
-	return own
+	variance := s.Startup[0].RunVariance[0] + otherNodeDeviation*otherNodeDeviation
+	return Distribution{mean, math.Sqrt(variance), modelWeight}
 }

@@ -49,8 +49,8 @@ func measure(runs []Run) (all []*measuredTimes, aside []SetAside) {
 }
 
 func measureConfiguration(runs []Run) (m *measuredTimes, aside []SetAside) {
-	m = &measuredTimes{Configuration: runs[0].Configuration}
 	var whole, parts []runCurve
+	var lastAt time.Time
 	for i := range runs {
 		c, reason, ok := runs[i].curve()
 		if reason != "" {
@@ -59,9 +59,8 @@ func measureConfiguration(runs []Run) (m *measuredTimes, aside []SetAside) {
 		if !ok {
 			continue
 		}
-		m.counted++
-		if runs[i].StartedAt.After(m.lastAt) {
-			m.lastAt = runs[i].StartedAt
+		if runs[i].StartedAt.After(lastAt) {
+			lastAt = runs[i].StartedAt
 		}
 		if c.isLater {
 			parts = append(parts, c)
@@ -69,19 +68,28 @@ func measureConfiguration(runs []Run) (m *measuredTimes, aside []SetAside) {
 			whole = append(whole, c)
 		}
 	}
+	counted := len(whole) + len(parts)
+	if counted == 0 {
+		return nil, aside
+	}
 	if len(whole) == 0 {
 		whole = parts
 	}
-	if len(whole) == 0 {
-		return nil, aside
-	}
-	m.curves = whole[max(0, len(whole)-maxCurves):]
+	m = newMeasuredTimes(runs[0].Configuration, whole)
+	m.counted, m.lastAt = counted, lastAt
+	return m, aside
+}
+
+// newMeasuredTimes returns the times of a configuration with the given curves, oldest first.
+func newMeasuredTimes(c Configuration, curves []runCurve) *measuredTimes {
+	m := &measuredTimes{Configuration: c, counted: len(curves)}
+	m.curves = curves[max(0, len(curves)-maxCurves):]
 	m.curveSet = newCurveSet(m.curves)
 	m.squaresAtEnds = make([]spread, len(m.points))
 	for k := range m.points {
 		m.squaresAtEnds[k] = m.spread(k)
 	}
-	return m, aside
+	return m
 }
 
 // latest keeps the configurations with the latest runs, at most MaxConfigurations.
@@ -101,8 +109,8 @@ func (m *measuredTimes) squaresAt(n int) spread {
 	return m.squaresAtEnds[min(k, len(m.points)-1)]
 }
 
-// fitCurve returns the curve of configuration i of a model.
-func fitCurve(all []*measuredTimes, i int) ConfigurationTimes {
+// fitCurve returns the curve of configuration i of a model, with the prior of the variance of a run.
+func fitCurve(all []*measuredTimes, i int, variance sharedVariance) ConfigurationTimes {
 	m := all[i]
 	t := ConfigurationTimes{Configuration: m.Configuration, Runs: m.counted, LastAt: m.lastAt,
 		Points: m.points}
@@ -111,7 +119,7 @@ func fitCurve(all []*measuredTimes, i int) ConfigurationTimes {
 		for o := range all {
 			groups[o] = all[o].squaresAt(n)
 		}
-		pooled, weight := runVariance.ofOthers(groups, i, runVariance.prior)
+		pooled, weight := variance.ofOthers(groups, i, variance.prior)
 		r := robustMeanOf(clipAround(m.column(k), maxDeviation), pooled, weight, robustTails, nil)
 		d := m.freedom(k)
 		v := max((weight*pooled+ownWeight*r.squares)/(weight+d), minRunDeviation*minRunDeviation)
@@ -121,6 +129,11 @@ func fitCurve(all []*measuredTimes, i int) ConfigurationTimes {
 		t.LocationVariance = append(t.LocationVariance, v/r.number)
 	}
 	return t
+}
+
+// point returns the log seconds until a point.
+func (c *ConfigurationTimes) point(k int) posterior {
+	return posterior{c.Location[k], c.LocationVariance[k], c.RunVariance[k], c.Degrees[k]}
 }
 
 // paceVarianceOf pools how much the pace changes from one octave of epochs to the next.
@@ -218,7 +231,8 @@ func (c *compiledCurve) at(n int, paceVariance float64) posterior {
 	last := len(c.Points) - 1
 	longest, total := c.Points[last], c.total(n)
 	k, found := slices.BinarySearch(c.Points, min(n, longest))
-	s := posterior{math.Log(total), c.LocationVariance[k], c.RunVariance[k], c.Degrees[k]}
+	s := c.point(k)
+	s.location = math.Log(total)
 	if !found && k > 0 {
 		low, high := math.Log(float64(c.Points[k-1])), math.Log(float64(c.Points[k]))
 		back := (high - math.Log(float64(n))) / (high - low)
