@@ -18,6 +18,12 @@ var epochGrid = func() []int {
 
 const maxGridEpochs = 1 << 19
 
+// gridUntil returns the points of a curve of some epochs.
+func gridUntil(epochs int) []int {
+	points := slices.Clone(epochGrid[:sort.SearchInts(epochGrid, epochs)])
+	return append(points, epochs)
+}
+
 // Bounds of plausible epoch times, in seconds, and the smallest plausible share of the median of a
 // run: a shorter epoch was resumed, or logged twice.
 const (
@@ -143,10 +149,7 @@ type curveSet struct {
 func newCurveSet(curves []runCurve) *curveSet {
 	slices.SortStableFunc(curves, func(a, b runCurve) int { return b.epochs() - a.epochs() })
 	longest := curves[0].epochs()
-	s := &curveSet{points: slices.Clone(epochGrid[:sort.SearchInts(epochGrid, longest+1)])}
-	if s.points[len(s.points)-1] != longest {
-		s.points = append(s.points, longest)
-	}
+	s := &curveSet{points: gridUntil(longest)}
 	for _, c := range curves {
 		row := make([]float64, 0, len(s.points))
 		for _, n := range s.points {

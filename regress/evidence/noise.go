@@ -95,10 +95,10 @@ func clippedAbout(values []float64, centre float64) []float64 {
 }
 
 // epochNoise returns the variance of an epoch of a configuration: the independent part, and the
-// correlated one. c may be nil.
+// correlated one.
 func (t *TimeModel) epochNoise(c *ConfigurationTimes) (white, correlated float64) {
 	v := t.EpochVariance
-	if c != nil && c.EpochFreedom > 0 {
+	if c.EpochFreedom > 0 {
 		d := min(c.EpochFreedom, maxEpochFreedom)
 		v = (epochWeight*v + c.EpochSquares*d/c.EpochFreedom) / (epochWeight + d)
 	}

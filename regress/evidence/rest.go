@@ -213,13 +213,9 @@ func (p *Predictor) Rest(c Configuration, done []Span, total int) EpochTime {
 	s := p.subjects[c.subject()]
 	c = c.Banded()
 	now := s.time.times(&c)
-	var curve *ConfigurationTimes
-	if now.measured != nil {
-		curve = now.measured.ConfigurationTimes
-	}
-	white, correlated := s.time.model.epochNoise(curve)
+	white, correlated := s.time.model.epochNoise(now.curve.ConfigurationTimes)
 	f := newPaceFilter(e.Variance, slopeDeviation*slopeDeviation, white, correlated, total)
-	f.longest = now.longest()
+	f.longest = now.curve.longest()
 	if n > 1 { // until an epoch is compared, the variance of the whole run includes it
 		f.beyond = s.time.model.PaceVariance
 	}

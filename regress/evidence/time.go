@@ -24,10 +24,8 @@ type timePredictor struct {
 	model    *TimeModel
 	process  *timeProcess
 	reaches  map[string]*measuredRange // by node type
-	runs     int
-	longest  int // epochs of a run
 	measured map[Configuration]*compiledCurve
-	shape    shape
+	typical  *compiledCurve // relative to the pace of a configuration
 }
 
 func newTimePredictor(t *TimeModel) (*timePredictor, bool) {
@@ -40,8 +38,6 @@ func newTimePredictor(t *TimeModel) (*timePredictor, bool) {
 	p := &timePredictor{model: t, process: g,
 		measured: map[Configuration]*compiledCurve{}, reaches: map[string]*measuredRange{}}
 	for i, c := range curves {
-		p.runs += c.Runs
-		p.longest = max(p.longest, c.longest())
 		p.measured[c.Configuration] = c
 		if p.reaches[c.NodeType] == nil {
 			p.reaches[c.NodeType] = &measuredRange{low: o.points[i].x, high: o.points[i].x}
@@ -51,7 +47,7 @@ func newTimePredictor(t *TimeModel) (*timePredictor, bool) {
 	for _, r := range p.reaches {
 		slices.Sort(r.batches)
 	}
-	p.shape = newShape(curves, p.longest)
+	p.typical = newTypicalCurve(curves, t.PaceVariance)
 	return p, true
 }
 
@@ -80,7 +76,7 @@ func (t *TimeModel) observations() (o observations) {
 // their first epoch, which is compared by the usual shape.
 func (t *TimeModel) measurePaces() {
 	curves := t.curves()
-	first := shapePointOf(curves, 1).mean
+	first := typicalPoint(curves, 1).mean
 	for i, c := range curves {
 		last := len(c.Points) - 1
 		m := &t.Configurations[i]
@@ -112,44 +108,42 @@ func (t *TimeModel) smooth() {
 	}
 }
 
-// shape is how the time of some epochs differs from their number times the pace, over the
-// configurations of a model: what first epochs and trends add.
-type shape struct {
-	epochs            []int      // those of shapeGrid, and the length of the longest run
-	points            []estimate // at these epochs; the shape is constant after the last one
-	variance, degrees float64    // of a run of a configuration without runs
-}
-
-// shapeGrid are epochs at which every shape has a point.
-var shapeGrid = [...]int{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096, 16384, 65536}
-
-func newShape(curves []*compiledCurve, longest int) (s shape) {
-	s.epochs = slices.Compact(slices.Sorted(slices.Values(append(shapeGrid[:], longest))))
+// newTypicalCurve returns the usual course of the runs of a model, relative to their pace: what first
+// epochs and trends add. A configuration that never ran is predicted by it.
+func newTypicalCurve(curves []*compiledCurve, paceVariance float64) *compiledCurve {
+	t := &ConfigurationTimes{}
+	longest := 0
 	var variances, degrees []float64
 	for _, c := range curves {
 		last := len(c.Points) - 1
+		t.Runs += c.Runs
+		longest = max(longest, c.longest())
 		variances = append(variances, c.RunVariance[last])
 		degrees = append(degrees, c.Degrees[last])
 	}
-	s.variance = median(variances)
-	s.degrees = min(median(degrees), 4+float64(len(curves)))
-	for _, n := range s.epochs {
-		s.points = append(s.points, shapePointOf(curves, n))
+	t.Points = gridUntil(longest)
+	for _, n := range t.Points {
+		of := typicalPoint(curves, n)
+		t.Location = append(t.Location, of.mean)
+		t.LocationVariance = append(t.LocationVariance, of.variance)
+		t.RunVariance = append(t.RunVariance, median(variances))
+		t.Degrees = append(t.Degrees, min(median(degrees), 4+float64(len(curves))))
 	}
-	return s
+	return newCompiledCurve(t, paceVariance)
 }
 
-func shapePointOf(curves []*compiledCurve, n int) estimate {
+// typicalPoint returns the usual log seconds of n epochs, relative to the pace.
+func typicalPoint(curves []*compiledCurve, n int) estimate {
 	const alone, deviation, weight = 0.01, 0.02, 2
 	var ratios []float64
 	for _, c := range curves {
 		if c.longest() > 1 {
-			ratios = append(ratios, math.Log(c.total(n)/float64(n))-c.pace())
+			ratios = append(ratios, math.Log(c.total(n))-c.pace())
 		}
 	}
 	switch len(ratios) {
 	case 0:
-		return estimate{}
+		return estimate{mean: math.Log(float64(n))}
 	case 1:
 		return estimate{ratios[0], alone}
 	}
@@ -158,18 +152,6 @@ func shapePointOf(curves []*compiledCurve, n int) estimate {
 		squares += (x - m) * (x - m)
 	}
 	return estimate{m, squares / (weight + float64(len(ratios)) - 1)}
-}
-
-// at interpolates the shape in the log of the epochs.
-func (s *shape) at(n int) estimate {
-	k, found := slices.BinarySearch(s.epochs, n)
-	if found || k == 0 || k == len(s.epochs) {
-		return s.points[min(k, len(s.epochs)-1)]
-	}
-	low, high := math.Log(float64(s.epochs[k-1])), math.Log(float64(s.epochs[k]))
-	x := (math.Log(float64(n)) - low) / (high - low)
-	a, b := s.points[k-1], s.points[k]
-	return estimate{a.mean + x*(b.mean-a.mean), a.variance + x*(b.variance-a.variance)}
 }
 
 // include extends the range by a point.
@@ -184,7 +166,7 @@ func (r *measuredRange) include(p *point, runs int) {
 // times answers for one banded configuration.
 type times struct {
 	of       *timePredictor
-	measured *compiledCurve // nil: never ran
+	curve    *compiledCurve // its own or, relative to its pace, the typical one; nil without support
 	estimate estimate       // of the pace, if it never ran
 	support  Support
 	missing  Missing // why the support does not suffice to promise an SLO
@@ -195,14 +177,15 @@ type times struct {
 func (p *timePredictor) times(c *Configuration) times {
 	r, ran := p.reaches[c.NodeType]
 	if !ran {
-		return times{of: p, missing: Missing{Lacks: LacksNodeType}, counts: RunCounts{Model: p.runs}}
+		return times{of: p, missing: Missing{Lacks: LacksNodeType}, counts: RunCounts{Model: p.typical.Runs}}
 	}
-	t := times{of: p, counts: RunCounts{NodeType: r.runs, Model: p.runs}}
+	t := times{of: p, counts: RunCounts{NodeType: r.runs, Model: p.typical.Runs}}
 	if m, ok := p.measured[*c]; ok {
-		t.counts.Configuration, t.measured, t.support = m.Runs, m, Measured
+		t.counts.Configuration, t.curve, t.support = m.Runs, m, Measured
 		return t
 	}
 	at := pointOf(c)
+	t.curve = p.typical
 	t.estimate.mean, t.estimate.variance = p.process.predict(&at)
 	t.support, t.missing = Extrapolated, r.missing(&at)
 	switch n := len(p.measured); {
@@ -219,35 +202,11 @@ func (p *timePredictor) times(c *Configuration) times {
 
 // total returns the log seconds of the first n epochs, 1 or more. The support must not be NeverRun.
 func (t *times) total(n int) posterior {
-	if m := t.measured; m != nil {
-		return m.at(n, t.of.model.PaceVariance)
-	}
-	s, longest := &t.of.shape, t.of.longest
-	h := s.at(n)
-	of := posterior{t.estimate.mean + h.mean + math.Log(float64(n)),
-		t.estimate.variance + h.variance, s.variance, s.degrees}
-	if n > longest {
-		share := 1 - t.seconds(longest)/t.seconds(n)
-		of.addUnmeasured(share, longest, n, t.of.model.PaceVariance)
-	}
-	return of
-}
-
-// longest returns the epochs of the longest run.
-func (t *times) longest() int {
-	if t.measured != nil {
-		return t.measured.longest()
-	}
-	return t.of.longest
+	p := t.curve.at(n, t.of.model.PaceVariance)
+	p.location += t.estimate.mean
+	p.shared += t.estimate.variance
+	return p
 }
 
 // seconds returns the median seconds of the first n epochs.
-func (t *times) seconds(n int) float64 {
-	if n <= 0 {
-		return 0
-	}
-	if m := t.measured; m != nil {
-		return m.total(n)
-	}
-	return math.Exp(t.estimate.mean+t.of.shape.at(n).mean) * float64(n)
-}
+func (t *times) seconds(n int) float64 { return t.curve.total(n) * math.Exp(t.estimate.mean) }
