@@ -15,6 +15,3 @@ type Residual struct {
 	Variance float64 `json:"variance"`
 	Shared   float64 `json:"shared"`
 }
-
-// residualTolerance is the rounding error of a residual.
-const residualTolerance = 1e-12

@@ -68,14 +68,12 @@ type Factor struct {
 	// Since is the end of the first run after the jump, and StartedAt its begin.
 	Since     time.Time `json:"since,omitzero"`
 	StartedAt time.Time `json:"started_at,omitzero"`
-	// Runs in scope that ended since then, and the number of their Configurations.
-	Runs           int `json:"runs"`
-	Configurations int `json:"configurations,omitempty"`
+	// Runs in scope that ended since then.
+	Runs int `json:"runs"`
 	// Evidence is the sum of the residuals in standard deviations.
 	Evidence float64 `json:"evidence"`
 
-	start int
-	shift float64
+	start int // index of the first residual after the jump
 }
 
 // Obsolete reports whether a run that ended at an instant is from before the jump, so that a new
