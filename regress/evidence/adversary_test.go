@@ -76,6 +76,15 @@ func TestTime_RealShapes(t *testing.T) {
 		s[15] = 200
 		return s
 	}
+	stalling := func(random *rand.Rand) []float64 {
+		s := slices.Repeat([]float64{1}, 30)
+		for i := range s {
+			if random.IntN(10) == 0 {
+				s[i] += 3
+			}
+		}
+		return s
+	}
 	for _, tc := range []struct {
 		name            string
 		past            []shapeOf
@@ -105,6 +114,8 @@ func TestTime_RealShapes(t *testing.T) {
 		{"correlated epochs, long rest", slices.Repeat([]shapeOf{flat(100)}, 3), flat(100), 100, 10,
 			noise{.02, .05, .9}, .93, .06, 1.2},
 		{"stalled epoch", slices.Repeat([]shapeOf{flat(40)}, 3), stalled, 40, 20, usual, .97, .02, 1.1},
+		{"stalls, rest", slices.Repeat([]shapeOf{stalling}, 3), stalling, 30, 20, usual, .93, .25, 1.8},
+		{"stalls, five past runs", slices.Repeat([]shapeOf{stalling}, 5), stalling, 30, 12, usual, .92, .2, 1.6},
 		{"early stopping", slices.Repeat([]shapeOf{early}, 4), flat(20), 20, 0, usual, .95, .03, 1.15},
 		{"one past run 60 times faster", []shapeOf{flat(10), flat(10), flat(10), flat(10), flat(10),
 			func(r *rand.Rand) []float64 { return slices.Repeat([]float64{10. / 60}, 10) }},

@@ -29,8 +29,10 @@ func (t *TimeModel) fitNoise(all []*measuredTimes) {
 	product := priorCorrelated * epochCorrelation * squares // of neighbouring residuals
 	for i, m := range all {
 		c := newCompiledCurve(&t.Configurations[i], t.PaceVariance)
+		var odd []float64
 		for _, r := range m.curves[:min(len(m.curves), maxNoiseRuns)] {
-			residuals, s := c.noise(&r)
+			residuals, more, s := c.noise(&r)
+			odd = append(odd, more)
 			if s.squares == 0 {
 				continue
 			}
@@ -43,6 +45,7 @@ func (t *TimeModel) fitNoise(all []*measuredTimes) {
 				squares += weight * s.squares
 			}
 		}
+		c.OddVariance = median(odd)
 	}
 	t.EpochVariance = pool(runs[:min(len(runs), maxRuns)], weight,
 		priorEpochDeviation*priorEpochDeviation, priorWeight, most)
@@ -50,12 +53,13 @@ func (t *TimeModel) fitNoise(all []*measuredTimes) {
 }
 
 // noise returns the squares of the epochs of a run about the curve of its configuration, from its second
-// epoch on; none of a short run. The residuals are nil if the run is the only one of its curve.
-func (c *compiledCurve) noise(r *runCurve) (residuals []float64, s spread) {
+// epoch on; none of a short run. The residuals are nil if the run is the only one of its curve. odd is
+// the mean square of what the squares leave out: by how much odd epochs, such as stalls, are longer.
+func (c *compiledCurve) noise(r *runCurve) (residuals []float64, odd float64, s spread) {
 	const fewest = 4
 	epochs := min(r.epochs(), maxNoiseEpochs)
 	if epochs < fewest {
-		return nil, s
+		return nil, 0, s
 	}
 	logs, y := make([]float64, 0, epochs), make([]float64, 0, epochs)
 	for i := 2; i <= epochs; i++ {
@@ -64,19 +68,20 @@ func (c *compiledCurve) noise(r *runCurve) (residuals []float64, s spread) {
 		y = append(y, log-math.Log(c.total(i)-c.total(i-1)))
 	}
 	if c.Runs > 1 { // the run is a part of its own curve
-		residuals = clippedResiduals(y)
-		return residuals, spread{sumOfSquares(residuals), (float64(epochs) - 2) * (1 - 1/float64(c.Runs))}
+		usual := median(y)
+		limited := clippedAbout(y, usual)
+		for i := range y {
+			more := math.Exp(min(y[i], maxPace)) - math.Exp(min(usual+limited[i], maxPace))
+			odd += max(0, more) * more / float64(len(y))
+		}
+		residuals = centered(limited)
+		return residuals, odd, spread{sumOfSquares(residuals), (float64(epochs) - 2) * (1 - 1/float64(c.Runs))}
 	}
 	for i := range logs[1:] { // the curve is this run: only differences of neighbours show its noise
 		logs[i] = logs[i+1] - logs[i]
 	}
 	d := max(.5, (float64(epochs)-3)/1.5)
-	return nil, spread{sumOfSquares(clippedAbout(logs[:len(logs)-1], 0)) / 2 * d / (float64(epochs) - 2), d}
-}
-
-// clippedResiduals limits values to four deviations about their median, and subtracts their mean.
-func clippedResiduals(values []float64) []float64 {
-	return centered(clippedAbout(values, median(values)))
+	return nil, 0, spread{sumOfSquares(clippedAbout(logs[:len(logs)-1], 0)) / 2 * d / (float64(epochs) - 2), d}
 }
 
 // clippedAbout returns the differences to a centre, limited to four deviations by their median.

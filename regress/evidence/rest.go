@@ -38,6 +38,7 @@ type paceFilter struct {
 	beyond     float64 // variance of the pace, and of its trend, in each octave after the measured epochs
 	white      float64 // variance of an epoch's independent noise
 	correlated float64 // variance of the correlated noise
+	odd        float64 // variance of an epoch by odd ones, such as stalls
 	done       int     // epochs
 	// surprise is the square of the last innovation, with its sign, if it was clipped and it is not yet
 	// known whether it was noise or the beginning of a step.
@@ -182,7 +183,7 @@ func (f *paceFilter) rest(of curveOf, total int) (location, variance float64) {
 	noise := f.white*squares + f.correlated*squares*
 		min(n, (1+epochCorrelation)/(1-epochCorrelation))*
 		(1-math.Pow(epochCorrelation, 2*min(n, horizon)))
-	variance += noise * f.scale()
+	variance += noise*f.scale() + f.odd*squares
 	if unmeasured > 0 {
 		unmeasured, trend = unmeasured/sum, trend/sum
 		variance += f.beyond * unmeasured * unmeasured * octaves(max(f.done, f.longest), total) / 2
@@ -215,6 +216,7 @@ func (p *Predictor) Rest(c Configuration, done []Span, total int) EpochTime {
 	now := s.time.times(&c)
 	white, correlated := s.time.model.epochNoise(now.curve.ConfigurationTimes)
 	f := newPaceFilter(e.Variance, slopeDeviation*slopeDeviation, white, correlated, total)
+	f.odd = now.curve.OddVariance
 	f.longest = now.curve.longest()
 	if n > 1 { // until an epoch is compared, the variance of the whole run includes it
 		f.beyond = s.time.model.PaceVariance
