@@ -35,7 +35,8 @@ type Job struct {
 	LastEpochAt  time.Time          `json:"last_epoch_at,omitzero"`  // end of its last epoch
 	LongestEpoch time.Duration      `json:"longest_epoch,omitempty"` // of this run
 	Accuracy     *float64           `json:"accuracy,omitempty"`
-	Phases       schemas.Phases     `json:"phases,omitzero"` // of this run
+	BestAccuracy *float64           `json:"best_accuracy,omitempty"` // of this run
+	Phases       schemas.Phases     `json:"phases,omitzero"`         // of this run
 	Reason       string             `json:"reason,omitempty"`
 	MetSLO       *bool              `json:"met_slo,omitempty"`
 	MayStopEarly bool               `json:"may_stop_early,omitempty"` // fewer epochs suffice

@@ -65,7 +65,7 @@ func (j *Job) started(e *schemas.Started, storedAt time.Time) bool {
 		j.ClockLag = max(0, j.SubmittedAt.Sub(e.At))
 	}
 	j.StartedAt, j.EndedAt = j.correctedTime(e.At, storedAt), time.Time{}
-	j.EpochsDone, j.LongestEpoch, j.Accuracy = 0, 0, nil
+	j.EpochsDone, j.LongestEpoch, j.Accuracy, j.BestAccuracy = 0, 0, nil, nil
 	j.Reason, j.MetSLO = "", nil
 	if e.User != "" {
 		j.User = e.User
@@ -113,6 +113,9 @@ func (j *Job) epoch(e *schemas.Epoch, storedAt time.Time) bool {
 	j.LongestEpoch = max(j.LongestEpoch, time.Duration(e.DurationSeconds*float64(time.Second)))
 	if e.Accuracy != nil {
 		j.Accuracy = e.Accuracy
+		if j.BestAccuracy == nil || *e.Accuracy > *j.BestAccuracy {
+			j.BestAccuracy = e.Accuracy
+		}
 	}
 	j.Phases.Add(e.Phases)
 	return true

@@ -123,7 +123,7 @@ func (p *problem) setAccuracy(c *candidate, passage *evidence.Passage) (a eviden
 		c.targetProbability = c.stop.Reached
 		c.sloProbability = min(c.stop.Probability/c.stop.Reached, maxProbability)
 	case p.Request.TargetAccuracy > 0:
-		c.targetProbability = p.promisedReach(&a, passage, done+c.Epochs)
+		c.targetProbability = promisedReach(&a, passage, done+c.Epochs)
 	}
 	if p.Request.TargetAccuracy > 0 && p.hasAccuracy {
 		c.AccuracyProbability = figure(c.targetProbability)
@@ -150,21 +150,13 @@ func (q *Question) isOneBatchSize() bool {
 	return len(r.BatchSizes) == 1 && r.Epochs > 0 && r.SLO > 0 && r.TargetAccuracy == 0
 }
 
-// promisedReach returns the probability of the target accuracy after some epochs. It is 0 if too few
-// runs reached it for a promise. It is at least one half for a target up to the predicted accuracy,
-// and at most one half above it.
-func (p *problem) promisedReach(a *evidence.Accuracy, passage *evidence.Passage, epochs uint32) float64 {
+// promisedReach returns the probability of the target accuracy after some epochs; 0 if too few runs
+// reached it for a promise.
+func promisedReach(a *evidence.Accuracy, passage *evidence.Passage, epochs uint32) float64 {
 	if !passage.Promisable {
 		return 0
 	}
-	probability := passage.By(int(epochs))
-	switch {
-	case !a.Known:
-		return probability
-	case p.Request.TargetAccuracy <= a.Mean:
-		return max(probability, 0.5)
-	}
-	return min(probability, 0.5)
+	return passage.Reaches(a, int(epochs))
 }
 
 // stopsAtTarget reports whether the job ends as soon as it has reached its target accuracy, because

@@ -104,6 +104,7 @@ func member(c *cluster.Cluster, j *cluster.Job, now time.Time) Member {
 		Setting:        j.Setting,
 		Hardware:       j.Hardware,
 		EpochsDone:     j.EpochsDone,
+		BestAccuracy:   j.BestAccuracy,
 		Since:          max(0, now.Sub(j.ProgressAt)),
 		Confidence:     schemas.DefaultConfidence,
 		ObservedEpochs: j.ObservedEpochs,
@@ -114,6 +115,7 @@ func member(c *cluster.Cluster, j *cluster.Job, now time.Time) Member {
 			Workers: p.Workers, Epochs: p.Epochs, Nodes: p.Nodes,
 		}
 		m.Hardware, m.EpochsDone, m.Since, m.ObservedEpochs = c.Hardware(p.Nodes), 0, 0, nil
+		m.BestAccuracy = nil
 	}
 	if m.Foreign = c.ForeignOf(j, now); j.State == schemas.StateSubmitted {
 		m.Foreign = c.Foreign(m.Setting.Nodes, now)

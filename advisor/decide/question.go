@@ -43,9 +43,11 @@ type Member struct {
 	Hardware   []schemas.Hardware // of Setting.Nodes, in the same order
 	Foreign    []schemas.Foreign  // load of these nodes that no job causes
 	EpochsDone uint32
-	Since      time.Duration // since the end of its last epoch, or since its start
-	Left       time.Duration // until its deadline; 0 if it has none
-	Confidence float64       // of its SLO
+	// BestAccuracy after these epochs; nil if it is not known.
+	BestAccuracy *float64
+	Since        time.Duration // since the end of its last epoch, or since its start
+	Left         time.Duration // until its deadline; 0 if it has none
+	Confidence   float64       // of its SLO
 
 	ObservedEpochs []cluster.ObservedEpoch // of its run, which correct its prediction
 }

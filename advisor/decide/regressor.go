@@ -247,14 +247,17 @@ func (p *problem) accuracyAt(batch, epochs uint32) evidence.Accuracy {
 	return p.r.Accuracy.evidence.Accuracy(p.accuracyConfiguration(batch), int(epochs))
 }
 
-// passage predicts when a batch size reaches the target accuracy, given the epochs of the job; never
-// without a target.
+// passage predicts when a batch size reaches the target accuracy, given the best accuracy of the job;
+// never without a target.
 func (p *problem) passage(batch uint32) (a evidence.Passage) {
 	if !p.hasAccuracy || p.Request.TargetAccuracy == 0 {
 		return a
 	}
 	a = p.r.Accuracy.evidence.Passage(p.accuracyConfiguration(batch), p.Request.TargetAccuracy)
-	return a.After(int(p.EpochsDone()))
+	if m := p.Self; m != nil && m.BestAccuracy != nil {
+		a = a.AfterAccuracy(int(m.EpochsDone), *m.BestAccuracy)
+	}
+	return a
 }
 
 func (p *problem) accuracyConfiguration(batch uint32) evidence.Configuration {

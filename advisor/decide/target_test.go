@@ -1,8 +1,13 @@
 package decide_test
 
 import (
+	"maps"
+	"math"
+	"slices"
 	"testing"
+	"time"
 
+	"courier/advisor/cluster"
 	"courier/advisor/decide"
 	"courier/schemas"
 )
@@ -37,5 +42,73 @@ func TestDecide_AHigherTargetIsNoMoreProbableAndNoEarlier(t *testing.T) {
 			}
 		}
 		fixed, stopping = higher, later
+	}
+}
+
+// While a job runs, the probability of its target falls with the target and rises with the SLO. Its time
+// has one distribution whatever the target is: the SLO is met with probability one half if it is the
+// predicted time, and with the confidence if it is the bound.
+func TestDecide_TheTargetOfARunningJobFollowsOneDistribution(t *testing.T) {
+	r := evidenceRegressors(t)
+	const batch, epochs, secondsPerEpoch = 64, 20, 36.5
+	for _, tc := range []struct {
+		done uint32
+		best float64 // 0: unknown
+	}{{0, 0}, {8, 0}, {1, 0.05}, {4, 0.25}, {8, 0.45}, {8, 0.4}, {12, 0.5}, {12, 0.35}, {19, 0.6}, {19, 0.45}} {
+		done, elapsed := tc.done, secondsPerEpoch*float64(tc.done)
+		ask := func(target, left float64) *schemas.Alternative {
+			q := evidenceQuestion(func(q *schemas.JobRequest) {
+				q.BatchSizes, q.Epochs, q.TargetAccuracy = []int{batch}, epochs, target
+				q.SLO = schemas.Duration((elapsed + left) * float64(time.Second))
+			})
+			q.Elapsed = time.Duration(elapsed * float64(time.Second))
+			q.Self = &decide.Member{Hardware: q.Hardware, EpochsDone: done, Setting: schemas.Setting{
+				Model: evidenceModel, BatchSize: batch, CPUs: 1, Epochs: epochs, Nodes: q.Nodes,
+			}}
+			if tc.best > 0 {
+				q.Self.BestAccuracy = &tc.best
+			}
+			for range done {
+				q.Self.ObservedEpochs = append(q.Self.ObservedEpochs, cluster.ObservedEpoch{
+					Count: 1, BatchSize: batch, CPUs: 1, Seconds: secondsPerEpoch, Node: "node-a",
+					Load: cluster.LoadOnNode{Load: schemas.Load{ConcurrentJobs: 1, Processes: 1}, On: evidenceNode},
+				})
+			}
+			return decide.Decide(q, r, evidenceBegin).Chosen
+		}
+		usual := ask(0.5, 1000)
+		median, bound := *usual.PredictedSeconds, *usual.UpperBoundSeconds
+		inTime := map[float64]float64{
+			0.8 * median: 0, median: 0.5, bound: schemas.DefaultConfidence, 3 * bound: 0.9999,
+		}
+		before := map[float64]float64{}
+		for target := 0.05; target < 0.8; target += 0.01 {
+			last := 0.0
+			for _, left := range slices.Sorted(maps.Keys(inTime)) {
+				a := ask(target, left)
+				reached := *a.AccuracyProbability
+				if want := inTime[left]; want > 0 && math.Abs(*a.SLOProbability-want) > 0.005 {
+					t.Errorf("after %d epochs, target %.2f: probability of %g s is %g, want %g",
+						done, target, left, *a.SLOProbability, want)
+				}
+				if math.Abs(*a.Probability-*a.SLOProbability*reached) > 1e-5 {
+					t.Errorf("after %d epochs, target %.2f: probability %g, want that of the time, %g, times %g",
+						done, target, *a.Probability, *a.SLOProbability, reached)
+				}
+				if *a.Probability < last {
+					t.Errorf("after %d epochs, target %.2f: probability falls from %g to %g with the SLO",
+						done, target, last, *a.Probability)
+				}
+				if target <= tc.best && reached != 1 {
+					t.Errorf("after %d epochs, target %.2f: reached with probability %g, but it was reached",
+						done, target, reached)
+				}
+				if lower, ok := before[left]; ok && reached > lower {
+					t.Errorf("after %d epochs, target %.2f: reached with probability %g, a lower target with %g",
+						done, target, reached, lower)
+				}
+				last, before[left] = *a.Probability, reached
+			}
+		}
 	}
 }

@@ -154,18 +154,11 @@ func (p *Predictor) Passage(c Configuration, target float64) Passage {
 	return s.passage(c.BatchSize, c.NodeType, target)
 }
 
-// Reaches returns the probability that a run of some epochs reaches a target accuracy. It is at
-// least one half for a target up to the predicted accuracy, and at most one half above it.
+// Reaches returns the probability that a run of some epochs reaches a target accuracy: see
+// Passage.Reaches.
 func (p *Predictor) Reaches(c Configuration, target float64, epochs int) float64 {
-	passage, a := p.Passage(c, target), p.Accuracy(c, epochs)
-	probability := passage.By(epochs)
-	switch {
-	case !a.Known:
-		return probability
-	case target <= a.Mean+tolerance:
-		return max(probability, 0.5)
-	}
-	return min(probability, 0.5)
+	passage, predicted := p.Passage(c, target), p.Accuracy(c, epochs)
+	return passage.Reaches(&predicted, epochs)
 }
 
 func (p *Predictor) accuracyOf(c *Configuration) *accuracyPredictor {

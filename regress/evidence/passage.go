@@ -10,19 +10,50 @@ type Passage struct {
 	Support Support
 	// Promisable reports whether enough runs reached the target to promise it.
 	Promisable bool
+	target     float64
+	isReached  bool
 	after      int // epochs that have not reached it
-	// others are the passages of rising targets, of which this one has index at; nil: there are no others.
-	others []Passage
-	at     int
+	// others are the passages of rising targets, of which this one has index at; nil: there are no
+	// others. Those from index next on have not been reached after these epochs either.
+	others   []Passage
+	at, next int
 }
 
-// By returns the probability that the target is reached in at most some epochs.
+// By returns the probability that the target is reached in at most some epochs. For a running job it is
+// at most that of each lower target that the job has not reached.
 func (a *Passage) By(epochs int) float64 {
-	if !a.Known() || epochs <= a.after {
+	switch {
+	case a.isReached:
+		return 1
+	case !a.Known() || epochs <= a.after:
 		return 0
+	case a.after == 0:
+		return a.reachedBy(epochs)
 	}
-	missed := a.reachedBy(a.after)
-	return (a.reachedBy(epochs) - missed) / max(1-missed, 1e-9)
+	p := a.reachedBetween(a.after, epochs)
+	for k := a.next; k < a.at; k++ {
+		p = min(p, a.others[k].reachedBetween(a.after, epochs))
+	}
+	return p
+}
+
+// reachedBetween returns the probability for a run that has not reached the target after some epochs.
+func (a *Passage) reachedBetween(after, epochs int) float64 {
+	missed := a.Reach * a.Probability(float64(after))
+	return (a.Reach*a.Probability(float64(epochs)) - missed) / max(1-missed, 1e-9)
+}
+
+// Reaches returns the probability that a run of some epochs with a predicted accuracy reaches the target.
+// It is at least one half for a target up to this accuracy, and at most one half above it.
+func (a *Passage) Reaches(predicted *Accuracy, epochs int) float64 {
+	probability := a.By(epochs)
+	switch {
+	case a.isReached || !predicted.Known:
+		return probability
+	case a.target <= predicted.Mean+tolerance:
+		return max(probability, 0.5)
+	}
+	return min(probability, 0.5)
 }
 
 // reachedBy is By of a run that has no epochs yet. It never rises with the target. It is the highest
@@ -52,7 +83,19 @@ func (a *Passage) hasRunsOf(b *Passage) bool { return a.Degrees == b.Degrees && 
 
 // After returns the passage of a run that has not reached the target in a number of epochs.
 func (a Passage) After(epochs int) Passage {
+	a.after, a.next = epochs, a.at
+	return a
+}
+
+// AfterAccuracy returns the passage of a run whose best accuracy in a number of epochs is known.
+func (a Passage) AfterAccuracy(epochs int, best float64) Passage {
 	a.after = epochs
+	if a.isReached = best >= a.target-tolerance; a.isReached {
+		a.Promisable = true
+	}
+	for a.next < a.at && a.others[a.next].target <= best+tolerance {
+		a.next++
+	}
 	return a
 }
 

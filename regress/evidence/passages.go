@@ -245,10 +245,10 @@ func (p *accuracyPredictor) passage(batch int, node string, target float64) Pass
 	c := p.course(batch, node)
 	k := sort.SearchFloat64s(c.levels, target-tolerance)
 	if k == len(c.levels) {
-		return Passage{Support: p.support(batch)}
+		return Passage{Support: p.support(batch), target: target}
 	}
 	a := c.passages[k]
-	a.others, a.at = c.passages, k
+	a.target, a.others, a.at = target, c.passages, k
 	return a
 }
 
@@ -288,6 +288,7 @@ func (p *accuracyPredictor) newCourse(batch int, node string) *course {
 			latest = max(latest, a.Location)
 			a.Location = latest
 		}
+		a.target = level
 		c.passages = append(c.passages, a)
 	}
 	return c
