@@ -1,5 +1,6 @@
 """Tests without a framework and without a server: python -m unittest discover tests."""
 
+import asyncio
 import json
 import os
 import socket
@@ -8,8 +9,13 @@ import threading
 import unittest
 from unittest import mock
 
+try:
+    import nats
+except ImportError:  # only NatsTest needs it
+    nats = None
+
 import courier_client
-from courier_client import _deadline, _environment, _metrics
+from courier_client import _deadline, _environment, _metrics, _transport
 
 CLEAN = {k: v for k, v in os.environ.items()
          if not k.startswith(("COURIER_", "SLURM_")) and k not in ("RANK", "LOCAL_RANK")}
@@ -170,18 +176,39 @@ class RoundsTest(unittest.TestCase):
         self.assertIsNone(_deadline.extrapolate(values[:2], 100))
 
 
-@unittest.skipUnless(os.environ.get("COURIER_TEST_NATS"), "COURIER_TEST_NATS is not set")
+NATS_URL = os.environ.get("COURIER_TEST_NATS")
+
+
+@unittest.skipUnless(NATS_URL, "COURIER_TEST_NATS is not set")
 class NatsTest(unittest.TestCase):
     """The Go test reads the events that this publishes."""
 
     def test_publishes_the_events_of_a_job(self):
-        with environment(COURIER_NATS_URL=os.environ["COURIER_TEST_NATS"]):
+        with environment(COURIER_NATS_URL=NATS_URL):
             with courier_client.Job("mlp", batch_size=8, epochs=2, cpus=1, job_id="py-1") as job:
                 job.epoch(seconds=1.5, loss=0.5, accuracy=0.75)
                 job.epoch(seconds=1.25, accuracy=0.875)
             with self.assertRaises(ValueError):
                 with courier_client.Job("mlp", batch_size=8, epochs=2, job_id="py-2") as job:
                     raise ValueError("out of memory")
+
+    def test_ends_when_the_job_is_cancelled(self):
+        with environment(COURIER_NATS_URL=NATS_URL):
+            with courier_client.Job("mlp", batch_size=8, epochs=1000, job_id="py-4") as job:
+                for epoch in job.epochs():
+                    asyncio.run(cancel("py-4"))  # again, because it may not be subscribed yet
+        self.assertLess(epoch.number, 1000)
+
+
+async def cancel(job_id):
+    """Cancels a job as the advisor does."""
+    connection = await nats.connect(NATS_URL)
+    identity = f"{job_id}/1/cancelled"
+    event = {"event_id": identity, "at": _transport.now(), "job_id": job_id, "run": 1,
+             "outcome": "cancelled", "reason": "wrong data"}
+    await connection.jetstream().publish(f"job.{job_id}.cancelled", json.dumps(event).encode(),
+                                         headers={"Nats-Msg-Id": identity})
+    await connection.close()
 
 
 if __name__ == "__main__":

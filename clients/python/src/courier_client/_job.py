@@ -23,7 +23,7 @@ class Advice:
 
     batch_size: int  # samples per iteration
     from_epoch: int  # first epoch with the batch size and the CPUs, from 1
-    stop: bool  # the next epoch would probably end too late: save a checkpoint and end
+    stop: bool  # save a checkpoint and end: see Job.should_stop
     cpus: int  # threads or workers (courier run --resize control)
 
 
@@ -172,13 +172,14 @@ class Job:
         return Advice(
             batch_size=batch_size,
             from_epoch=int(control.get("from_epoch") or self._count + 1),
-            stop=bool(control.get("stop")),
+            stop=self.should_stop(),
             cpus=int(control.get("cpus") or self.cpus),
         )
 
     def should_stop(self) -> bool:
-        """Whether the next epoch would probably end too late (courier run --stop-when-late)."""
-        return bool(self._control().get("stop"))
+        """Whether the training should end: the job is cancelled, or the next epoch would probably end
+        too late (courier run --stop-when-late)."""
+        return self._transport.cancellation() is not None or bool(self._control().get("stop"))
 
     def next_epoch_probability(self) -> Optional[float]:
         """The probability that one more epoch ends in time; None if it is unknown."""
@@ -221,6 +222,8 @@ class Job:
             outcome, fields["reason"] = "cancelled", "interrupted"
         elif error is not None:
             outcome, fields["reason"] = "failed", f"{type(error).__name__}: {error}"[:1000]
+        elif self._transport.cancellation() is not None:
+            outcome, fields["reason"] = "cancelled", self._transport.cancellation()
         self._transport.end(outcome, fields)
 
     def _control(self) -> Dict[str, Any]:

@@ -40,6 +40,10 @@ class Transport:
         """The batch size of the last advice to change it; None without one."""
         return None
 
+    def cancellation(self) -> Optional[str]:
+        """Why the job was cancelled; None if it was not, or if its process gets a signal."""
+        return None
+
 
 class Channel(Transport):
     """The side channel of courier run: a Unix socket that takes a JSON object for each epoch."""
@@ -70,6 +74,7 @@ class Nats(Transport):
         self._is_new = is_new
         self._setting: Event = {}
         self._advised: Optional[int] = None
+        self._cancellation: Optional[str] = None
         self._events: "queue.Queue[Tuple[str, Event]]" = queue.Queue(self._CAPACITY)
         self._is_closing = threading.Event()
         self._thread = threading.Thread(target=self._main, name="courier", daemon=True)
@@ -95,6 +100,9 @@ class Nats(Transport):
 
     def advised_batch_size(self) -> Optional[int]:
         return self._advised
+
+    def cancellation(self) -> Optional[str]:
+        return self._cancellation
 
     def _put(self, kind: str, fields: Event) -> None:
         event = {"at": now(), "job_id": self._job_id, **self._setting, **fields}
@@ -125,8 +133,8 @@ class Nats(Transport):
         try:
             if not self._is_new:
                 self._run = await self._next_run(connection)
-            subject = f"job.{self._job_id}.advice"
-            await connection.subscribe(subject, cb=self._advise)
+            await connection.subscribe(f"job.{self._job_id}.advice", cb=self._advise)
+            await connection.subscribe(f"job.{self._job_id}.cancelled", cb=self._cancel)
             beat = asyncio.ensure_future(self._beat(connection))
             await self._publish_all(connection.jetstream())
             beat.cancel()
@@ -191,6 +199,14 @@ class Nats(Transport):
                 self._advised = None
         except Exception as error:
             log.debug("advice not understood: %s", error)
+
+    async def _cancel(self, message: Any) -> None:
+        try:
+            reason = json.loads(message.data).get("reason")
+        except ValueError:
+            reason = None
+        self._cancellation = str(reason or "cancelled by request")
+        log.warning("the job is cancelled: %s", self._cancellation)
 
 
 def now() -> str:
