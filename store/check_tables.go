@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 
 	"courier/bus"
+	"courier/schemas"
 )
 
 // ErrTablesDiffer reports a single server's tables where a cluster's are expected, or the other way
@@ -63,6 +66,30 @@ func tableNames() (names []string) {
 		}
 	}
 	return names
+}
+
+// checkColumns returns an error if a table of a migrated database lacks a column that the store writes.
+func (d *Database) checkColumns(ctx context.Context) error {
+	var rows []struct {
+		Table   string   `ch:"table"`
+		Columns []string `ch:"columns"`
+	}
+	if err := d.Query(ctx, &rows, "SELECT table, groupArray(name) AS columns FROM system.columns "+
+		"WHERE database = currentDatabase() GROUP BY table"); err != nil {
+		return err
+	}
+	for _, t := range schemas.Tables() {
+		for _, r := range rows {
+			for _, name := range columnNames(reflect.TypeOf(t.Row)) {
+				if r.Table == t.Name && !slices.Contains(r.Columns, name) {
+					return fmt.Errorf("%w: table %s at %s lacks the column %s, as an unreleased version of "+
+						"courier has created it: drop the database, start again, and run courier store rebuild",
+						ErrRefused, t.Name, d.address, name)
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // checkNoShards returns an error if d is a single server's database, but has the name of one with the

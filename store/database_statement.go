@@ -75,6 +75,7 @@ const consoleQuota = "`courier_console`"
 
 // permanentCodes are errors that a retry of the same statement cannot cure.
 var permanentCodes = map[int32]bool{
+	16:         true, // NO_SUCH_COLUMN_IN_TABLE
 	36:         true, // BAD_ARGUMENTS
 	43:         true, // ILLEGAL_TYPE_OF_ARGUMENT
 	46:         true, // UNKNOWN_FUNCTION

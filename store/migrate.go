@@ -123,6 +123,9 @@ func (t *migrationTarget) start(ctx context.Context, known int) error {
 	if t.next < 0 || t.next > applied {
 		t.next = applied
 	}
+	if applied == known {
+		return t.checkColumns(ctx)
+	}
 	return nil
 }
 

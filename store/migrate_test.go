@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -144,6 +145,23 @@ func TestMigrate_RejectsANewerDatabase(t *testing.T) {
 	}
 	if err := newStore(t, bustest.New(t), d).Run(t.Context()); !errors.Is(err, store.ErrNewer) {
 		t.Errorf("Run over a newer database = %v, want ErrNewer", err)
+	}
+}
+
+// A table that lacks a column, as an earlier state of this program has created it, is refused at the start.
+// Otherwise each insert would fail, and be retried for ever.
+func TestMigrate_RefusesATableWithoutAColumn(t *testing.T) {
+	t.Parallel()
+	d := storetest.New(t)
+	must(t, d.Exec(t.Context(), "ALTER TABLE job_moved DROP COLUMN free_cpus"))
+	err := d.Migrate(t.Context())
+	if !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "job_moved") ||
+		!strings.Contains(err.Error(), "lacks the column free_cpus") {
+		t.Errorf("Migrate without a column = %v, want ErrRefused that names the table and the column", err)
+	}
+	err = d.Exec(t.Context(), "INSERT INTO job_moved (free_cpus) VALUES (1)")
+	if !errors.Is(err, store.ErrRefused) {
+		t.Errorf("insert without the column = %v, want ErrRefused", err)
 	}
 }
 
