@@ -41,7 +41,11 @@ func (a *Advisor) list(_ context.Context, q *schemas.JobListRequest) (any, error
 	now := a.now()
 	a.mu.RLock()
 	drafts, next, err := list(a.cluster, q, now)
-	page := schemas.JobList{Totals: a.cluster.CountByState(), AtRisk: a.cluster.CountAtRisk()}
+	page := schemas.JobList{
+		Totals:   a.cluster.CountByState(),
+		AtRisk:   a.cluster.CountAtRisk(),
+		HeldCPUs: a.cluster.HeldByNode(now),
+	}
 	a.mu.RUnlock()
 	if err == nil && q.Sort != "" {
 		if strings.TrimPrefix(q.Sort, "-") == sortProbability {

@@ -525,6 +525,13 @@ func TestBrowser_FormatsFigures(t *testing.T) {
 			t.Errorf("%s = %q, want %q", expression, got, want)
 		}
 	}
+
+	var free int
+	err := p.Eval(`import('/web/nodes.js').then((n) =>
+		n.freeCPUs({ sample: { cores: 8 } }, [{ cpus: 2, nodes: ['a'] }], 3))`, &free)
+	if err != nil || free != 3 {
+		t.Errorf("CPUs without a job = %d, %v, want 3 of 8, as one job runs on 2 and another holds 3", free, err)
+	}
 }
 
 // An error of 0 means that no run was held out. The chart has no point for it.

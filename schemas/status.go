@@ -254,6 +254,9 @@ type JobList struct {
 	Totals map[State]int `json:"totals,omitempty"`
 	// Number of jobs with an active warning, regardless of selection and page.
 	AtRisk int `json:"at_risk,omitempty"`
+	// CPUs of each node that jobs hold which do not run: those about to start, and cancelled ones whose
+	// command may still compute. Regardless of selection and page.
+	HeldCPUs map[string]float64 `json:"held_cpus,omitempty"`
 }
 
 // Receipt is the reply to an event that a user published for a job of their own.

@@ -99,3 +99,14 @@ func (c *Cluster) HeldCPUs(node string, now time.Time) float64 {
 	}
 	return sum
 }
+
+// HeldByNode returns HeldCPUs of each node where it is not 0.
+func (c *Cluster) HeldByNode(now time.Time) map[string]float64 {
+	held := map[string]float64{}
+	for name := range c.nodes {
+		if cpus := c.HeldCPUs(name, now); cpus > 0 {
+			held[name] = cpus
+		}
+	}
+	return held
+}

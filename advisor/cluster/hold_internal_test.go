@@ -46,7 +46,7 @@ func TestCluster_HoldsTheCPUsOfACancelledJob(t *testing.T) {
 		if test.lastBeat > 10*time.Second {
 			beat()
 		}
-		if got := c.HeldCPUs("node-a", begin.Add(test.at)); got != test.want {
+		if got := c.HeldByNode(begin.Add(test.at))["node-a"]; got != test.want {
 			t.Errorf("%s: %g CPUs are held, want %g", test.name, got, test.want)
 		}
 		c.ResetHolds() // after a restart, heartbeats before the cancellation are unknown

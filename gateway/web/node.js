@@ -32,7 +32,7 @@ export async function read() {
   const lag = n.clock_lag_seconds;
   const facts = [
     ['State', n.live ? '● live' : `○ silent for ${duration(Math.floor(n.age_seconds))}`],
-    ['Running jobs', number(running.length)], ['CPUs', `${number(freeCPUs(n, running))} of ${number(s.cores)} without a job`],
+    ['Running jobs', number(running.length)], ['CPUs', `${number(freeCPUs(n, running, jobs.held_cpus?.[name]))} of ${number(s.cores)} without a job`],
     ['CPU', percent(s.cpu_ratio)], ['IO-wait', percent(s.io_wait_ratio, 1)], ['Load over 1 min', number(s.load_average, 1)],
     ['Memory', used >= 0 ? `${bytes(used)} of ${bytes(total)}` : unknown], ['Last sample', time(s.at)],
     ['Clock', lag ? `${duration(Math.abs(lag))} ${lag > 0 ? 'slow' : 'fast'}` : 'right to a second'],

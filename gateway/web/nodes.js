@@ -8,10 +8,10 @@ import { table } from './table.js';
 
 const size = 1000; // nodes of a page; the search finds the others
 export const seconds = 5;
-let drawTable, nodes = [], running = new Map();
+let drawTable, nodes = [], running = new Map(), held = {};
 
-// freeCPUs returns how many CPUs of a node no running job was given.
-export const freeCPUs = (n, jobs) => Math.max(0, n.sample.cores - jobs.reduce((sum, j) => sum + (j.workers ?? 1) * (j.cpus ?? 0) / Math.max(1, (j.nodes ?? []).length), 0));
+// freeCPUs returns how many CPUs of a node no running job was given, and no other job holds.
+export const freeCPUs = (n, jobs, holds = 0) => Math.max(0, n.sample.cores - holds - jobs.reduce((sum, j) => sum + (j.workers ?? 1) * (j.cpus ?? 0) / Math.max(1, (j.nodes ?? []).length), 0));
 
 const jobsOn = (n) => running.get(n.node) ?? [];
 const silence = (n) => (n.live ? 0 : n.age_seconds);
@@ -20,7 +20,7 @@ const memory = (s) => (s.memory_total_bytes ? 1 - s.memory_available_bytes / s.m
 // Sort keys by the parameter sort; without one silent nodes come first, then the busiest.
 const keys = {
   node: (n) => n.node, state: silence, cpu: (n) => n.sample.cpu_ratio ?? -1, wait: (n) => n.sample.io_wait_ratio ?? -1,
-  memory: (n) => memory(n.sample) ?? -1, jobs: (n) => jobsOn(n).length, free: (n) => freeCPUs(n, jobsOn(n)),
+  memory: (n) => memory(n.sample) ?? -1, jobs: (n) => jobsOn(n).length, free: (n) => freeCPUs(n, jobsOn(n), held[n.node]),
 };
 const compare = (a, b) => (a < b ? -1 : Number(a > b));
 
@@ -41,7 +41,7 @@ const columns = [
   { name: 'IO-wait', sort: 'wait', cell: (n) => [percent(n.sample.io_wait_ratio, 1)] },
   { name: 'Memory', sort: 'memory', ...gauge('Memory', (n) => memory(n.sample)), cell: (n) => [n.sample.memory_total_bytes ? `${percent(memory(n.sample))} of ${bytes(n.sample.memory_total_bytes)}` : unknown] },
   { name: 'Running jobs', sort: 'jobs', cell: (n) => [number(jobsOn(n).length), '', jobsOf('node', n.node)] },
-  { name: 'CPUs without a job', sort: 'free', cell: (n) => [`${number(freeCPUs(n, jobsOn(n)))} of ${number(n.sample.cores)}`] },
+  { name: 'CPUs without a job', sort: 'free', cell: (n) => [`${number(freeCPUs(n, jobsOn(n), held[n.node]))} of ${number(n.sample.cores)}`] },
 ];
 
 // tile is a cell of the heat map. Its words are those of the table.
@@ -66,6 +66,7 @@ export async function read() {
   const [list, jobs] = await Promise.all([ask(`nodes?${q}`), ask('jobs?state=running&limit=1000')]);
   loaded('nodes');
   nodes = list.nodes;
+  held = jobs.held_cpus ?? {};
   running = new Map();
   for (const j of jobs.jobs) for (const n of j.nodes ?? []) running.set(n, [...(running.get(n) ?? []), j]);
   const filtered = param('search') || param('live');
