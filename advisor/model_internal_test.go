@@ -38,6 +38,9 @@ func TestModel(t *testing.T) {
 		checkSchedule(t, *modelSeed)
 		return
 	}
+	if *modelFirst > *modelSchedules {
+		t.Fatalf("-first %d is after the last schedule, -schedules %d", *modelFirst, *modelSchedules)
+	}
 	parts := uint64(runtime.GOMAXPROCS(0))
 	for part := range parts {
 		t.Run(fmt.Sprint("part ", part), func(t *testing.T) {

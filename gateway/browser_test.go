@@ -443,10 +443,14 @@ func TestBrowser_DimsDataOfALostConnection(t *testing.T) {
 // nor while the connection is lost.
 func TestBrowser_CallsASectionEmptyOnlyIfItIs(t *testing.T) {
 	browser, _, h := openBrowser(t)
-	arrive := make(chan struct{})
+	asked, arrive := make(chan struct{}, 1), make(chan struct{})
 	var cut atomic.Bool
 	s := proxyTo(t, h.url, func(r *http.Request) bool {
 		if r.URL.Path == "/api/v1/jobs" {
+			select {
+			case asked <- struct{}{}:
+			default: // another request has come before
+			}
 			select {
 			case <-arrive:
 			case <-r.Context().Done():
@@ -472,8 +476,8 @@ func TestBrowser_CallsASectionEmptyOnlyIfItIs(t *testing.T) {
 		}
 	}
 
-	p.WaitFor(`document.querySelector('#zone').innerText !== 'your zone'`) // app.js has run
-	p.Must(`import('/web/now.js').then((now) => now.redraw())`)            // as the page does each second
+	<-asked                                                     // the view has started
+	p.Must(`import('/web/now.js').then((now) => now.redraw())`) // as the page does each second
 	check("before the data arrives", "", "now")
 	if got := p.Text("#now .loading"); got != "Loading…" {
 		t.Errorf("the jobs are %q before they arrive, want Loading…", got)
