@@ -36,7 +36,7 @@ func Decide(q *Question, r Regressors, at time.Time) *schemas.Advice {
 	}
 	a.Message = (&answer{p, a, all}).message()
 
-	a.Alternatives = alternatives(slices.Concat(all, failing, p.refusedCPUs(a.Chosen.CPUs)))
+	a.Alternatives = alternatives(all, failing, p.refusedCPUs(a.Chosen.CPUs))
 	return a
 }
 
@@ -109,10 +109,12 @@ func (p *problem) refusedCPUs(granted uint32) []candidate {
 }
 
 // alternatives returns the published part of candidates.
-func alternatives(all []candidate) []schemas.Alternative {
-	published := make([]schemas.Alternative, len(all))
-	for i := range all {
-		published[i] = all[i].Alternative
+func alternatives(lists ...[]candidate) (published []schemas.Alternative) {
+	for _, all := range lists {
+		published = slices.Grow(published, len(all))
+		for i := range all {
+			published = append(published, all[i].Alternative)
+		}
 	}
 	return published
 }

@@ -130,7 +130,11 @@ func (s *simulation) state(at int, standsIn bool) nodeState {
 
 // run simulates the running jobs, and another job unless it is nil, until they end.
 func (s *simulation) run(job *plannedJob) forecast {
-	c := course{simulation: s, loads: make([]nodeLoad, len(s.nodes))}
+	c := course{
+		simulation: s,
+		jobs:       make([]simulatedJob, 0, len(s.running)+1),
+		loads:      make([]nodeLoad, len(s.nodes)),
+	}
 	for i := range s.running {
 		c.add(&s.running[i])
 	}

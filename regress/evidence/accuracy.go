@@ -69,11 +69,10 @@ func (a *Accuracy) setMeasured(values []float64, runs int) {
 	if a.Known = len(values) > 0 && 2*len(values) >= runs; !a.Known {
 		return
 	}
-	n := float64(len(values))
-	a.Mean = stat.Mean(values, nil)
-	squares := sumOfSquares(centered(values))
+	n, of := float64(len(values)), 0.0
+	a.Mean, of = stat.PopMeanVariance(values, nil)
 	a.degrees = accuracyWeight + n - 1
-	variance := (accuracyWeight*priorAccuracyDeviation*priorAccuracyDeviation + squares) / a.degrees
+	variance := (accuracyWeight*priorAccuracyDeviation*priorAccuracyDeviation + n*of) / a.degrees
 	a.deviation = math.Sqrt(variance * (1 + 1/n))
 }
 
@@ -84,6 +83,7 @@ func (b *batchRecords) accuraciesAt(epoch int) (values []float64, runs int) {
 	for _, r := range b.runs {
 		longest = max(longest, r.Length)
 	}
+	values = make([]float64, 0, len(b.runs))
 	for _, r := range b.runs {
 		if r.Length < min(epoch, longest) {
 			continue
