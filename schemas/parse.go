@@ -118,12 +118,13 @@ var newEvents = map[string]func() Event{
 
 // newEvent returns an empty event of the type for a subject, or nil for an unknown subject.
 func newEvent(subject string) Event {
-	t := strings.Split(subject, ".")
-	if len(t) == 2 && t[0] == "dead" {
+	first, rest, hasRest := strings.Cut(subject, ".")
+	_, last, hasLast := strings.Cut(rest, ".")
+	if first == "dead" && hasRest && !hasLast {
 		return &Dead{}
 	}
-	if len(t) != 3 || newEvents[t[0]+"."+t[2]] == nil {
-		return nil
+	if create := newEvents[first+"."+last]; create != nil {
+		return create()
 	}
-	return newEvents[t[0]+"."+t[2]]()
+	return nil
 }

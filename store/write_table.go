@@ -17,11 +17,12 @@ import (
 )
 
 type eventTable struct {
-	name   string
-	key    string // first column of the sorting key: second token of the subjects
-	insert string
-	lookup string // selects the stored rows with an event_id of a batch
-	stream string // stream whose events fill it
+	name    string
+	key     string // first column of the sorting key: second token of the subjects
+	columns []reflect.StructField
+	insert  string
+	lookup  string // selects the stored rows with an event_id of a batch
+	stream  string // stream whose events fill it
 }
 
 const batchTable = "batch"
@@ -35,7 +36,8 @@ func tables() []*eventTable {
 }
 
 func newTable(s schemas.Table) *eventTable {
-	t := &eventTable{name: s.Name}
+	row := reflect.TypeOf(s.Row)
+	t := &eventTable{name: s.Name, columns: columnsOf(row)}
 	switch kind, _, _ := strings.Cut(s.Name, "_"); kind {
 	case "job":
 		t.key, t.stream = "job_id", schemas.StreamJob
@@ -47,7 +49,6 @@ func newTable(s schemas.Table) *eventTable {
 	if t.name == "job_advice" {
 		t.stream = schemas.StreamAdvice
 	}
-	row := reflect.TypeOf(s.Row)
 	t.insert = fmt.Sprintf("INSERT INTO %s (%s)", t.name, strings.Join(columnNames(row), ", "))
 	t.lookup = fmt.Sprintf("SELECT event_id, sequence FROM %s WHERE %s IN (SELECT key FROM %s) "+
 		"AND event_id IN (SELECT event_id FROM %[3]s)", t.name, t.key, batchTable)
@@ -61,12 +62,16 @@ func newTable(s schemas.Table) *eventTable {
 	return t
 }
 
-// columnNames returns the columns of a row type, including those of embedded structs.
+// columnsOf returns the fields of a row type that are columns, including those of embedded structs.
+func columnsOf(row reflect.Type) []reflect.StructField {
+	return slices.DeleteFunc(reflect.VisibleFields(row), func(f reflect.StructField) bool {
+		return f.Anonymous || f.Tag.Get("ch") == ""
+	})
+}
+
 func columnNames(row reflect.Type) (names []string) {
-	for _, f := range reflect.VisibleFields(row) {
-		if name := f.Tag.Get("ch"); !f.Anonymous && name != "" {
-			names = append(names, name)
-		}
+	for _, c := range columnsOf(row) {
+		names = append(names, c.Tag.Get("ch"))
 	}
 	return names
 }
@@ -256,8 +261,14 @@ func (d *Database) sendBlock(ctx context.Context, t *eventTable, rows []any) err
 		return err
 	}
 	defer b.Close()
+	// AppendStruct would look up each column by name in each row: a third of the time for a sample.
+	values := make([]any, len(t.columns))
 	for _, row := range rows {
-		if err := b.AppendStruct(row); err != nil {
+		fields := reflect.ValueOf(row).Elem()
+		for i := range t.columns {
+			values[i] = fields.FieldByIndex(t.columns[i].Index).Interface()
+		}
+		if err := b.Append(values...); err != nil {
 			return fmt.Errorf("encode a row of %s: %w", t.name, err)
 		}
 	}
