@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"testing"
 	"time"
 
@@ -157,6 +158,9 @@ func publishRaw(b *testing.B, url string, samples, each int) {
 // half alone: a plain JetStream consumer that reads the same log, and clickhouse-go, which inserts
 // the same rows from memory into the same table and roll-ups. It reports samples per second, and
 // the throughput of the store relative to the slower half.
+//
+// It compares the processor time of all processes for a sample, the log server and the engine
+// included, with that of telegraf for the same messages, if telegrafVariable is set.
 func BenchmarkIngest(b *testing.B) {
 	for _, each := range []int{1, 100} {
 		b.Run(fmt.Sprintf("samples_per_message=%d", each), func(b *testing.B) { benchIngest(b, each) })
@@ -164,59 +168,62 @@ func BenchmarkIngest(b *testing.B) {
 }
 
 func benchIngest(b *testing.B, each int) {
-	const samples = 1_000_000
-	server := bustest.NewServer(b)
+	const samples = 300_000
+	server, engine := bustest.NewServer(b), storetest.NewServer(b)
 	log := server.Connect(b)
 	publishRaw(b, server.URL(), samples, each)
+	d := storetest.Open(b, engine.Address(b))
+	must(b, d.Migrate(b.Context()))
+	rows := sampleRows(b, log)
+	fetch := max(1000, 10_000/each)
+	m := meter{samples: samples, engine: engine.Process(b).Pid}
 	for b.Loop() {
-		read := rate(samples, func() { readBare(b, server.URL(), samples/each, max(1000, 10_000/each)) })
-		d := storetest.New(b)
-		must(b, d.Migrate(b.Context()))
-		rows := sampleRows(b, log)
-		insert := rate(samples, func() { insertBare(b, d, rows) })
-		for _, table := range []string{
-			"node_sample",
-			"node_minute",
-			"node_hour",
-		} { // without rows, no merge competes with the store
-			must(b, d.Exec(b.Context(), "TRUNCATE TABLE "+table))
-		}
+		read := m.measure(b, "read", func() { readBare(b, server.URL(), samples/each, fetch) })
+		insert := m.measure(b, "insert", func() { insertBare(b, d, rows) })
+		clearSamples(b, d)
 		forget(b, server.URL())
-		whole := rate(samples, func() {
-			stop := run(b, store.New(log, d, slog.New(slog.DiscardHandler), nil, store.Options{}))
-			handled(b, log, uint64(samples/each))
+		whole := m.measure(b, "store", func() {
+			stop := run(b, store.New(log, d, discard, nil, store.Options{}))
+			awaitHandled(b, log, d, uint64(samples/each))
 			stop()
 		})
-		b.ReportMetric(read, "read/s")
-		b.ReportMetric(insert, "insert/s")
-		b.ReportMetric(whole, "samples/s")
-		b.ReportMetric(whole/min(read, insert), "of-the-smaller")
+		b.ReportMetric(whole.rate/min(read.rate, insert.rate), "of-the-smaller")
+		if program := os.Getenv(telegrafVariable); program != "" {
+			clearSamples(b, d)
+			config := telegrafConfig(b, server.URL(), engine)
+			prepareTelegraf(b, server.URL())
+			t := m.measure(b, "telegraf", func() { telegraf(b, program, config, d, samples) })
+			b.ReportMetric(t.microseconds/whole.microseconds, "times-telegraf")
+		}
 	}
 }
 
-// handled waits until the store has handled a number of samples, without querying the database.
-func handled(b *testing.B, log *bus.Bus, samples uint64) {
-	ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
-	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		for _, d := range schemas.StoreDurables() {
-			if d.Stream != schemas.StreamNode {
-				continue
-			}
-			behind, err := log.Backlog(ctx, d)
-			must(b, err)
-			if behind.Done >= samples {
-				return
-			}
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			b.Fatal("timeout: the store has not handled all samples")
-		}
+// clearSamples empties the tables of samples: without rows, no merge competes with the next writer.
+func clearSamples(b *testing.B, d *store.Database) {
+	for _, table := range []string{"node_sample", "node_minute", "node_hour"} {
+		must(b, d.Exec(b.Context(), "TRUNCATE TABLE "+table))
 	}
+}
+
+// meter measures writers of samples, with the engine in a process of its own.
+type meter struct {
+	samples int
+	engine  int // process
+}
+
+// measured is a throughput in samples per second, and the processor time per sample.
+type measured struct{ rate, microseconds float64 }
+
+func (m meter) measure(b *testing.B, name string, do func()) measured {
+	own, engine := processorSeconds(b, os.Getpid()), processorSeconds(b, m.engine)
+	perSecond := rate(m.samples, do)
+	perSample := 1e6 / float64(m.samples)
+	own = (processorSeconds(b, os.Getpid()) - own) * perSample
+	engine = (processorSeconds(b, m.engine) - engine) * perSample
+	b.ReportMetric(perSecond, name+"/s")
+	b.ReportMetric(own, name+"-cpu-µs")
+	b.ReportMetric(engine, name+"-engine-cpu-µs")
+	return measured{perSecond, own + engine}
 }
 
 func rate(samples int, do func()) float64 {
@@ -256,7 +263,7 @@ func forget(b *testing.B, url string) {
 // messages beyond 64 MiB.
 func readBare(b *testing.B, url string, samples, fetch int) {
 	js := streams(b, url)
-	ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(b.Context(), patience)
 	defer cancel()
 	name := fmt.Sprint("bare-", time.Now().UnixNano())
 	c, err := js.CreateConsumer(ctx, schemas.StreamNode, jetstream.ConsumerConfig{

@@ -29,35 +29,11 @@ import (
 // parsers.json and serializers.csv.
 const telegrafVariable = "COURIER_TELEGRAF"
 
-// BenchmarkIngestByTelegraf writes the samples of BenchmarkIngest with telegraf into the same table
-// and roll-ups, with the fastest settings: CSV over HTTP, and many unacknowledged messages, which
-// needs a consumer created in advance.
-func BenchmarkIngestByTelegraf(b *testing.B) {
-	program := os.Getenv(telegrafVariable)
-	if program == "" {
-		b.Skipf("set %s to the path of telegraf", telegrafVariable)
-	}
-	const samples = 300_000
-	server := bustest.NewServer(b)
-	server.Connect(b)
-	publishRaw(b, server.URL(), samples, 1)
-	for b.Loop() {
-		native := storetest.Address(b)
-		address := storetest.OverHTTP(b, native)
-		d := storetest.Open(b, native)
-		must(b, d.Migrate(b.Context()))
-		forTelegraf(b, server.URL())
-		config := filepath.Join(b.TempDir(), "telegraf.conf")
-		must(b, os.WriteFile(config, []byte(telegrafConfig(b, server.URL(), address)), 0o600))
-		b.ReportMetric(rate(samples, func() {
-			telegraf(b, program, config, d, samples)
-		}), "samples/s")
-	}
-}
-
-// telegraf runs until the table has all samples.
+// telegraf writes the samples of the log into the same table and roll-ups as the store, until the
+// table has all of them. It has the fastest settings: CSV over HTTP, and many unacknowledged
+// messages, which needs a consumer created in advance.
 func telegraf(b *testing.B, program, config string, d *store.Database, samples uint64) {
-	ctx, cancel := context.WithTimeout(b.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(b.Context(), patience)
 	defer cancel()
 	command := exec.CommandContext(ctx, program, "--config", config)
 	command.Stderr = os.Stderr
@@ -80,7 +56,8 @@ func telegraf(b *testing.B, program, config string, d *store.Database, samples u
 	}
 }
 
-func forTelegraf(b *testing.B, address string) {
+// prepareTelegraf creates the consumer of telegraf, which begins at the start of the log.
+func prepareTelegraf(b *testing.B, address string) {
 	js := streams(b, address)
 	_ = js.DeleteConsumer(b.Context(), schemas.StreamNode, "telegraf_consumers") // there may be none
 	_, err := js.CreatePushConsumer(
@@ -93,8 +70,9 @@ func forTelegraf(b *testing.B, address string) {
 	must(b, err)
 }
 
-func telegrafConfig(b *testing.B, server, address string) string {
-	at, err := url.Parse(address)
+// telegrafConfig returns the path of the configuration of telegraf.
+func telegrafConfig(b *testing.B, server string, engine *storetest.Server) string {
+	at, err := url.Parse(engine.Address(b))
 	must(b, err)
 	password, _ := at.User.Password()
 	var names []string
@@ -107,7 +85,7 @@ func telegrafConfig(b *testing.B, server, address string) string {
 		`"timestamp"`, 1)
 	insert := url.QueryEscape(fmt.Sprintf("INSERT INTO node_sample (%s) FORMAT CSV",
 		strings.Join(names, ",")))
-	return fmt.Sprintf(`[agent]
+	text := fmt.Sprintf(`[agent]
   interval = "1s"
   flush_interval = "1s"
   metric_batch_size = 50000
@@ -131,7 +109,7 @@ func telegrafConfig(b *testing.B, server, address string) string {
   tagexclude = ["subject"]
   name_override = "node_sample"
 [[outputs.http]]
-  url = "http://%s/?database=%s&date_time_input_format=best_effort&query=%s"
+  url = "%s/?database=%s&date_time_input_format=best_effort&query=%s"
   username = %q
   password = %q
   timeout = "60s"
@@ -140,7 +118,11 @@ func telegrafConfig(b *testing.B, server, address string) string {
   csv_timestamp_format = "2006-01-02T15:04:05.000Z07:00"
   csv_header = false
   csv_columns = [%s]
-`, server, at.Host, strings.TrimPrefix(at.Path, "/"), insert, at.User.Username(), password, csv)
+`, server, engine.HTTPAddress(b), strings.TrimPrefix(at.Path, "/"), insert, at.User.Username(),
+		password, csv)
+	path := filepath.Join(b.TempDir(), "telegraf.conf")
+	must(b, os.WriteFile(path, []byte(text), 0o600))
+	return path
 }
 
 // BenchmarkCluster_Ingest measures how fast stores write samples from the log to one server, and to
@@ -291,15 +273,15 @@ func engineSeconds(b *testing.B, engines []*storetest.Server) (seconds float64) 
 	return seconds
 }
 
-// processorSeconds returns the user and system time of a process (fields 14 and 15 of proc(5),
-// in hundredths of a second).
+// processorSeconds returns the user and system time of a process and of its children that have
+// ended (fields 14 to 17 of proc(5), in hundredths of a second).
 func processorSeconds(b *testing.B, pid int) float64 {
 	b.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	must(b, err)
 	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
 	ticks := 0.0
-	for _, f := range fields[11:13] {
+	for _, f := range fields[11:15] {
 		n, err := strconv.ParseFloat(string(f), 64)
 		must(b, err)
 		ticks += n
