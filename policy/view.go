@@ -86,8 +86,7 @@ type Job struct {
 	// PausedUntil is the end of the current pause; in the past if the job makes progress.
 	PausedUntil time.Time
 
-	// IsFixed: nothing is known about the job with other units, or moves are turned off. It keeps its
-	// units.
+	// IsFixed: nothing is known about the job with other units, or moves are turned off. Its units stay.
 	IsFixed bool
 	// Epochs is the number of epochs of the whole run; 0: unknown. HasMoved: the units of the run have
 	// changed, the last time EpochsSinceMove epochs ago.
@@ -102,8 +101,7 @@ type Job struct {
 	// Losses are the last losses of the job; nil if it reports none.
 	Losses *Losses
 
-	// Allowed are the numbers of units that the job may hold, ascending, also those that nothing is
-	// known about.
+	// Allowed are the numbers of units that the job may hold, ascending, including unmeasured ones.
 	Allowed []int
 	// Training is what the job's steps show; nil if policy/fit is to leave the job alone.
 	Training *Training

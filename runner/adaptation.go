@@ -27,8 +27,8 @@ const (
 )
 
 // adaptation decides which advised moves of one kind a run makes at the next epoch: to another batch
-// size, or to another number of CPUs or data loaders. It also decides whether a move was worthwhile. Its state
-// follows from the advice and epochs alone; it performs no I/O.
+// size, or to another number of CPUs or data loaders. It also decides whether a move was worthwhile. Its
+// state follows from the advice and epochs alone; it performs no I/O.
 //
 //	current ──advice──► requested ──first epoch──► on trial ──third epoch──► kept
 //	   ▲                    │ withdrawn or ignored                   └─────► undone, requested back

@@ -56,8 +56,8 @@ var (
 	}
 )
 
-// move is a change of the batch size, the CPUs or the data loaders, with the event that reports it, which has no stamp,
-// outcome, means or values yet.
+// move is a change of the batch size, the CPUs or the data loaders, with the event that reports it, which
+// has no stamp, outcome, means or values yet.
 type move struct {
 	schemas.Moved
 	from, to    uint32

@@ -13,8 +13,8 @@ import (
 )
 
 // submit requests advice, waits until the job may start, and determines its configuration. It submits the
-// job again if the reservation of its CPUs ends before the start. It returns an error if the request is rejected. An
-// unreachable advisor is not an error.
+// job again if the reservation of its CPUs ends before the start. It returns an error if the request is
+// rejected. An unreachable advisor is not an error.
 func (j *job) submit(ctx context.Context) error {
 	request := &j.o.Request
 	mayHaveRun := request.JobID != ""

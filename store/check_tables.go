@@ -78,14 +78,17 @@ func (d *Database) checkColumns(ctx context.Context) error {
 		"WHERE database = currentDatabase() GROUP BY table"); err != nil {
 		return err
 	}
+	columns := map[string][]string{}
+	for _, r := range rows {
+		columns[r.Table] = r.Columns
+	}
 	for _, t := range schemas.Tables() {
-		for _, r := range rows {
-			for _, name := range columnNames(reflect.TypeOf(t.Row)) {
-				if r.Table == t.Name && !slices.Contains(r.Columns, name) {
-					return fmt.Errorf("%w: table %s at %s lacks the column %s, as an unreleased version of "+
-						"courier has created it: drop the database, start again, and run courier store rebuild",
-						ErrRefused, t.Name, d.address, name)
-				}
+		present, exists := columns[t.Name]
+		for _, name := range columnNames(reflect.TypeOf(t.Row)) {
+			if exists && !slices.Contains(present, name) {
+				return fmt.Errorf("%w: table %s at %s lacks the column %s, as an unreleased version of "+
+					"courier has created it: drop the database, start again, and run courier store rebuild",
+					ErrRefused, t.Name, d.address, name)
 			}
 		}
 	}

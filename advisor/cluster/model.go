@@ -39,8 +39,8 @@ type Model struct {
 	// OwnBatchSize is the batch size in the last epoch of a job whose request did not know it; 0: unknown.
 	OwnBatchSize uint32 `json:"own_batch_size,omitempty"`
 
-	// OwnLoaders is the number of data loaders in the last epoch of a job that lists several.
-	OwnLoaders uint32 `json:"own_loaders,omitempty"`
+	// OwnLoaders is the number of data loaders in the last epoch of a job that lists several; nil: none ran.
+	OwnLoaders *uint32 `json:"own_loaders,omitempty"`
 
 	LastUse uint64 `json:"last_use,omitempty"` // Cluster.uses at its last event
 }

@@ -98,7 +98,7 @@ func (c *Cluster) epoch(e *schemas.Epoch, sequence uint64, storedAt time.Time) *
 		m.OwnBatchSize = e.BatchSize
 	}
 	if j.Request != nil && len(j.Request.Loaders) > 1 {
-		m.OwnLoaders = e.Loaders
+		m.OwnLoaders = &e.Loaders
 	}
 	c.useNodes(e.Nodes)
 	j.Hardware = c.fleet.See(e.Nodes, nil, e.NodeCores)

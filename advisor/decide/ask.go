@@ -61,8 +61,8 @@ func AskOn(c *cluster.Cluster, nodes []string, q schemas.JobRequest, now time.Ti
 	if q.HasUnknownBatchSize() {
 		q.BatchSizes = []int{int(known.OwnBatchSize)}
 	}
-	if slices.Contains(q.Loaders, int(known.OwnLoaders)) {
-		q.Loaders = []int{int(known.OwnLoaders)}
+	if own := known.OwnLoaders; own != nil && slices.Contains(q.Loaders, int(*own)) {
+		q.Loaders = []int{int(*own)}
 	}
 	return &Question{
 		Request:  q,

@@ -54,20 +54,23 @@ func TestDecide_UnknownBatchSize(t *testing.T) {
 }
 
 // A batch size that an earlier job of the command measured is that of the next one, until a job does not
-// measure it.
+// measure it. The first job has the first number of loaders, the next one that of the last epoch.
 func TestAsk_TakesTheMeasuredBatchSize(t *testing.T) {
 	at := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 	c := cluster.New()
 	q := schemas.JobRequest{
 		Model: "own", CPUs: schemas.CPUs{1}, BatchSizes: []int{0}, Epochs: 2, SLO: schemas.Duration(time.Minute),
-		Nodes: []string{"n"},
+		Nodes: []string{"n"}, Loaders: []int{4, 2, 0},
+	}
+	if first := decide.Ask(c, q.WithDefaults(), at).Request.FirstLoaders(); first != 4 {
+		t.Errorf("the first job has %d loaders, want 4", first)
 	}
 	for i, measured := range []uint32{0, 96, 0} {
 		q.JobID = string(rune('a' + i))
 		stamp := func(id string, run uint32) schemas.JobStamp {
 			return schemas.JobStamp{Stamp: schemas.Stamp{EventID: q.JobID + id, At: at}, JobID: q.JobID, Run: run}
 		}
-		set := schemas.Setting{Model: "own", CPUs: 1, Epochs: 2, Nodes: q.Nodes}
+		set := schemas.Setting{Model: "own", CPUs: 1, Epochs: 2, Nodes: q.Nodes, Loaders: uint32(2 * (i % 2))}
 		sequence := uint64(10 * (i + 1))
 		apply := func(e schemas.Event) {
 			sequence++
@@ -86,6 +89,9 @@ func TestAsk_TakesTheMeasuredBatchSize(t *testing.T) {
 		for _, got := range []*decide.Question{running, next} {
 			if sizes := got.Request.BatchSizes; len(sizes) != 1 || sizes[0] != int(measured) {
 				t.Errorf("job %d: asks for %v, want %d", i, sizes, measured)
+			}
+			if n := got.Request.FirstLoaders(); n != set.Loaders {
+				t.Errorf("job %d: asks for %d loaders, want %d", i, n, set.Loaders)
 			}
 		}
 	}

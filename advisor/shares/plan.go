@@ -65,8 +65,8 @@ func (s *Pool) plan(arrival *policy.Job, r decide.Regressors, now time.Time) (jo
 	isFull := needed > s.Capacity
 	for i := range s.Jobs {
 		f, job, ok := s.Jobs[i].predict(r, isFull, now)
-		// Neither so many processes on the node, nor so many CPUs of the job, may have been measured. If
-		// the node is full, such jobs are planned by what is known about fewer CPUs.
+		// Jobs may never have been measured with so many processes on the node, or with so many CPUs. If
+		// the node is full, their plan uses the predictions for fewer CPUs.
 		isUnknown := !ok && (!isFull || len(f.alternatives) == 0)
 		if isEfficient {
 			isUnknown = !ok && job.Training == nil

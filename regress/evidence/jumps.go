@@ -50,7 +50,7 @@ type driftMean struct {
 	limited    float64 // the same mean, in which each run counts with at most maxSurprise
 	variance   float64 // of the mean, without the error that all runs share
 
-	// The differences from the level before, with their precision.
+	// The differences from the previous level, with their precision.
 	above, limitedAbove, precision float64
 }
 
@@ -62,7 +62,7 @@ func (m *driftMean) add(r *Residual, left float64) {
 	m.variance = (r.Variance - r.Shared) / m.runs
 }
 
-// compare compares the mean with the level before.
+// compare compares the mean with the previous level.
 func (m *driftMean) compare(level *estimate) {
 	m.above, m.limitedAbove = m.mean-level.mean, m.limited-level.mean
 	m.precision = 1 / (m.variance + level.variance)

@@ -71,7 +71,8 @@ type ConfigurationTimes struct {
 	// EpochSquares of log epoch seconds about the curve, within runs.
 	EpochSquares float64 `json:"epoch_squares"`
 	EpochFreedom float64 `json:"epoch_freedom"`
-	// OddVariance is the variance that odd epochs add to an epoch, in epochs of the curve.
+	// OddVariance is the variance that odd epochs add to an epoch, relative to the square of its time on
+	// the curve.
 	OddVariance float64 `json:"odd_variance,omitempty"`
 }
 

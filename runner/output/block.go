@@ -42,7 +42,7 @@ type block struct {
 type pass struct {
 	name          uint64 // of their counter
 	batches, last float64
-	isOver        bool // its last batch was seen, and then one of another pass with the same name
+	isOver        bool // after its last batch, a batch of a second pass with the same name was seen
 }
 
 // note takes a line about a batch. It reports whether the batch is of a second pass, which is over held-out

@@ -220,9 +220,9 @@ class Position:
         return None
 
     def _search(self):
-        """Finds the outermost loop over epochs, or over rounds of clients. One within a loop over steps counts passes over the data
-        of a step, as in reinforcement learning. A step whose innermost loop is over steps takes its batch
-        from an iterator that begins again and again."""
+        """Finds the outermost loop over epochs, or over rounds of clients. One within a loop over steps
+        counts passes over the data of a step, as in reinforcement learning. A step whose innermost loop is
+        over steps takes its batch from an iterator that begins again and again."""
         if self.searches >= self.MAX_SEARCHES:
             return False
         self.searches += 1
