@@ -211,21 +211,12 @@ func (r *JobRequest) Validate() error {
 		validateText("user", r.User),
 		r.validateLabels(),
 		validateNodes(r.Nodes),
-		validateCounts("cpus", r.CPUs, MaxCPUs),
-		validateCounts("workers", r.Workers, MaxWorkers),
-		r.validateLoaders(),
-		validateCounts("batch_sizes", known, MaxBatchSize),
+		validateCounts("cpus", r.CPUs, 1, MaxCPUs),
+		validateCounts("workers", r.Workers, 1, MaxWorkers),
+		validateCounts("loaders", r.Loaders, 0, MaxLoaders),
+		validateCounts("batch_sizes", known, 1, MaxBatchSize),
 		r.validateEpochs(),
 		r.validateGoal(),
-	)
-}
-
-// validateLoaders is validateCounts for numbers of loaders, which may be 0.
-func (r *JobRequest) validateLoaders() error {
-	some := slices.DeleteFunc(slices.Clone(r.Loaders), func(n int) bool { return n == 0 })
-	return cmp.Or(
-		validateLength("loaders", len(r.Loaders), MaxCandidates),
-		validateCounts("loaders", some, MaxLoaders),
 	)
 }
 

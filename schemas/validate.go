@@ -102,14 +102,14 @@ func Printable(text string) string {
 	}, text)
 }
 
-// validateCounts accepts distinct numbers from 1 to limit.
-func validateCounts(field string, list []int, limit int) error {
+// validateCounts accepts distinct numbers from least to limit.
+func validateCounts(field string, list []int, least, limit int) error {
 	err := validateLength(field, len(list), MaxCandidates)
 	for i, n := range list {
 		if err == nil && slices.Contains(list[:i], n) {
 			return Invalid(field, "%d is given twice", n)
 		}
-		err = cmp.Or(err, validateRange(field, n, 1, limit))
+		err = cmp.Or(err, validateRange(field, n, least, limit))
 	}
 	return err
 }

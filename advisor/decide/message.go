@@ -165,7 +165,8 @@ func (a *answer) unknownTime() string {
 		text = fmt.Sprintf("%s has %s, but no live node has %s",
 			a.modelText(), ran, schemas.FormatCPUs(c.Processes()))
 		next = ": on such a node, run it with "
-	case slices.ContainsFunc(a.Tried, func(t cluster.BatchAndShape) bool { return t.Workers == c.Workers }):
+	case a.loaders == 0 &&
+		slices.ContainsFunc(a.Tried, func(t cluster.BatchAndShape) bool { return t.Workers == c.Workers }):
 		text = fmt.Sprintf("nothing has been learned yet about %s, which has run", a.modelText())
 	default:
 		text = "nothing is known yet about " + a.unknownModel()
@@ -236,12 +237,12 @@ func (t trainedOn) text(othersHave bool) string {
 	return "model " + t.model
 }
 
-// unknownModel returns the model of the question and its dataset.
+// unknownModel returns the model of the question, of which no times are known, and its dataset.
 func (a *answer) unknownModel() string {
 	if a.hasTime {
-		return a.job.text(false)
+		return a.timed.text(false)
 	}
-	return a.job.textAmong(a.r.EpochTime.datasetsOf(a.job.model))
+	return a.timed.textAmong(a.r.EpochTime.datasetsOf(a.timed.model))
 }
 
 // textAmong returns a model and its dataset, and the sorted datasets of its runs, because the user may have

@@ -90,6 +90,17 @@ func TestDecide_PredictsWorkersByTheirOwnRuns(t *testing.T) {
 	}
 }
 
+// A number of data loaders that never ran is not promised, and the answer names it.
+func TestDecide_NothingIsKnownAboutOtherLoaders(t *testing.T) {
+	q := askWorkers(3 * time.Minute)
+	q.Request.Loaders, q.Tried = []int{4}, []cluster.BatchAndShape{{BatchSize: 64, CPUs: 2}}
+	a := decide.Decide(q, advisortest.Load(t, fittedOnWorkers), evidenceBegin)
+	if want := "nothing is known yet about model m (4 loaders)"; a.Decision != schemas.Exploring ||
+		!strings.HasPrefix(a.Message, want) {
+		t.Errorf("got %s: %q, want %s: %q", a.Decision, a.Message, schemas.Exploring, want)
+	}
+}
+
 // A running job keeps its workers: it is predicted with them alone, and counts with the CPUs of all of
 // them for another job on its node.
 func TestDecide_RunningJobKeepsItsWorkers(t *testing.T) {
