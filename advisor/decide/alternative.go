@@ -3,6 +3,7 @@ package decide
 import (
 	"math"
 	"slices"
+	"sort"
 
 	"courier/regress/evidence"
 	"courier/schemas"
@@ -17,7 +18,8 @@ type candidate struct {
 	highestAccuracy   float64 // of any run of the model; 0 if none was measured
 	isMeasured        bool    // the accuracy after its epochs is known, or nothing depends on it
 
-	stop evidence.Stop // of a job that stops at its target, if that can be promised
+	stop     evidence.Stop // of a job that stops at its target, if that can be promised
+	forecast *forecast     // of all epochs of the request; nil if its end is unknown
 }
 
 // candidates returns each batch size of the request with each number of workers and of CPUs.
@@ -49,6 +51,7 @@ func (p *problem) candidate(batch, cpus uint32) candidate {
 	passage := p.passage(batch)
 	if p.canForecast(batch, cpus) {
 		if f := p.forecast(variantOf(&c.Alternative)); !math.IsInf(f.job.end, 1) {
+			c.forecast = &f
 			p.setEpochs(&c, &f, &passage)
 			p.setTime(&c, &f, p.Request.Confidence)
 			leastCertain = f.job.leastCertain
@@ -191,18 +194,29 @@ const nearlyCertain = 0.99
 const unreachableTarget = 0.001
 
 // chooseEpochs chooses the number of remaining epochs without a reachable target, up to those of a
-// forecast: it maximizes probability times expected accuracy.
+// forecast: it maximizes probability times expected accuracy. The probability falls with the epochs.
 func (p *problem) chooseEpochs(alt *schemas.Alternative, f *forecast) uint32 {
-	best, highest := min(1, alt.Epochs), -1.0
-	for _, n := range epochGrid(alt.Epochs) {
-		inTime := 1.0
-		if p.Request.SLO > 0 {
-			o := p.outlook(f, n)
-			inTime, _ = o.inTime(p.Left())
+	inTime := func(n uint32) float64 {
+		if p.Request.SLO == 0 {
+			return maxProbability
 		}
-		a := p.accuracyAt(alt.BatchSize, p.EpochsDone()+n)
-		if worth := inTime * a.Mean; worth > highest {
+		o := p.outlook(f, n)
+		probability, _ := o.inTime(p.Left())
+		return probability
+	}
+	grid := epochGrid(alt.Epochs)
+	certain := sort.Search(len(grid), func(i int) bool { return inTime(grid[i]) < maxProbability })
+	best, highest := min(1, alt.Epochs), -1.0
+	for i, n := range grid {
+		a, probability := p.accuracyAt(alt.BatchSize, p.EpochsDone()+n), maxProbability
+		if i >= certain {
+			probability = inTime(n)
+		}
+		if worth := probability * a.Mean; worth > highest {
 			best, highest = n, worth
+		}
+		if probability*a.Highest < highest {
+			break
 		}
 	}
 	return best

@@ -16,11 +16,8 @@ func (p *problem) paretoChoices(candidates []candidate) []schemas.Choice {
 	var all []schemas.Choice
 	for i := range candidates {
 		if c := &candidates[i]; c.isMeasured && !c.Extrapolated {
-			all = append(all, p.choicesOf(&c.Alternative)...)
+			all = append(all, p.of(c.Workers).choicesOf(c)...)
 		}
-	}
-	if t := p.Request.TargetAccuracy; t > 0 {
-		all = slices.DeleteFunc(all, func(c schemas.Choice) bool { return choiceAccuracy(&c) < t })
 	}
 	slices.SortFunc(all, func(x, y schemas.Choice) int {
 		return cmp.Or(
@@ -46,16 +43,16 @@ func (p *problem) paretoChoices(candidates []candidate) []schemas.Choice {
 	return kept
 }
 
-// choicesOf returns an alternative as a choice, and with repeatedly halved epochs if the request
-// leaves them open.
-func (p *problem) choicesOf(alt *schemas.Alternative) (all []schemas.Choice) {
-	for v := variantOf(alt); v.epochs > 0; v.epochs /= 2 {
-		if t, _ := p.try(schemas.ChoiceUnbeaten, v, p.Request.Confidence); t != nil {
-			all = append(all, t.Choice)
-		}
-		if p.Request.Epochs > 0 {
+// choicesOf returns a candidate as a choice, and with repeatedly halved epochs if the request leaves them
+// open, as long as it reaches the target accuracy.
+func (p *problem) choicesOf(c *candidate) (all []schemas.Choice) {
+	for some := *c; accuracy(&some.Alternative) >= p.Request.TargetAccuracy; {
+		all = append(all, some.choice(schemas.ChoiceUnbeaten))
+		v := variantOf(&some.Alternative)
+		if v.epochs /= 2; p.Request.Epochs > 0 || v.epochs == 0 {
 			break
 		}
+		some = p.variantOn(c.forecast, v, p.Request.Confidence)
 	}
 	return all
 }
