@@ -243,7 +243,7 @@ func overlap(e *schemas.Epoch, j *schemas.JobStatus) float64 {
 	if j.StartedAt == nil {
 		return 0
 	}
-	begin := e.At.Add(-time.Duration(e.DurationSeconds * float64(time.Second)))
+	begin := e.At.Add(-e.Duration())
 	end := e.At
 	if j.StartedAt.After(begin) {
 		begin = *j.StartedAt

@@ -254,6 +254,11 @@ func EpochID(job string, run, epoch uint32) string {
 	return fmt.Sprintf("%s/%d/%d", job, run, epoch)
 }
 
+// Duration returns the duration of the epoch.
+func (e *Epoch) Duration() time.Duration {
+	return time.Duration(e.DurationSeconds * float64(time.Second))
+}
+
 // Subject implements Event.
 func (e *Epoch) Subject() string { return JobSubject(e.JobID, EventEpoch) }
 

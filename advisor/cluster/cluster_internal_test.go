@@ -176,6 +176,31 @@ func TestCluster_CorrectsAClockThatIsHoursSlow(t *testing.T) {
 	}
 }
 
+// The event of a first epoch is stored with that of the second one. A clock of the runner that is wrong, or
+// set back, makes no epoch last longer than it did.
+func TestCluster_KnowsWhenAnEpochEndedThatIsStoredLate(t *testing.T) {
+	now := time.Unix(1_790_000_000, 0)
+	for _, clock := range []time.Duration{0, time.Hour, -time.Minute} {
+		for _, setBack := range []time.Duration{0, time.Hour} {
+			started, first, second := startedEvent("a", 1), epochEvent("a", 1, 1), epochEvent("a", 1, 2)
+			started.At, first.At = now.Add(clock), now.Add(clock+3*time.Second)
+			second.At = now.Add(clock + 4*time.Second - setBack)
+			second.DurationSeconds = 1
+			c := New()
+			j, stored := c.Apply(started, 1, now), now.Add(4*time.Second)
+			c.Apply(first, 2, stored)
+			if at := now.Add(3 * time.Second); clock <= 0 && !j.ProgressAt.Equal(at) {
+				t.Errorf("clock ahead by %s: the first epoch ended at %s, want %s", clock, j.ProgressAt, at)
+			}
+			c.Apply(second, 3, stored)
+			if !j.ProgressAt.Equal(stored) {
+				t.Errorf("clock ahead by %s, set back by %s: the second epoch ended at %s, want %s",
+					clock, setBack, j.ProgressAt, stored)
+			}
+		}
+	}
+}
+
 // An imported past run is on no node, is not lost, and ends with its outcome. A job with a recent
 // event runs, regardless of its start time.
 func TestCluster_ImportedRunsUseNoNode(t *testing.T) {

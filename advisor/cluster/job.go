@@ -53,7 +53,7 @@ type Job struct {
 
 	ObservedEpochs  []ObservedEpoch `json:"observed_epochs,omitempty"` // of this run, in order
 	LoadAtLastEpoch []LoadIntegral  `json:"load_at_last_epoch,omitempty"`
-	ProgressAt      time.Time       `json:"progress_at,omitzero"` // of LoadAtLastEpoch, by the server's clock
+	ProgressAt      time.Time       `json:"progress_at,omitzero"` // end of its last epoch, by the server's clock
 	Usage           schemas.Usage   `json:"usage,omitzero"`       // in its last epoch
 	IOWait          float64         `json:"io_wait,omitempty"`    // of its node in its last epoch; 0 if unknown
 	Losses          LossHistory     `json:"losses,omitzero"`      // of this run

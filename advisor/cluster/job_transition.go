@@ -105,12 +105,10 @@ func (j *Job) epoch(e *schemas.Epoch, storedAt time.Time) bool {
 		j.State, j.Run, j.EndedAt, j.Reason = schemas.StateRunning, e.Run, time.Time{}, ""
 	}
 	if j.StartedAt.IsZero() {
-		j.StartedAt = j.correctedTime(e.At, storedAt).Add(
-			-time.Duration(e.DurationSeconds * float64(time.Second)),
-		)
+		j.StartedAt = j.correctedTime(e.At, storedAt).Add(-e.Duration())
 	}
 	j.Setting, j.EpochsDone = e.Setting, e.Epoch
-	j.LongestEpoch = max(j.LongestEpoch, time.Duration(e.DurationSeconds*float64(time.Second)))
+	j.LongestEpoch = max(j.LongestEpoch, e.Duration())
 	if e.Accuracy != nil {
 		j.Accuracy = e.Accuracy
 		if j.BestAccuracy == nil || *e.Accuracy > *j.BestAccuracy {

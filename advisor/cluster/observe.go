@@ -70,14 +70,23 @@ func (c *Cluster) observeEpoch(j *Job, e *schemas.Epoch, storedAt time.Time) {
 		o.Seconds, o.Load, o.Node = e.DurationSeconds, load, node
 	}
 	j.ObservedEpochs = append(merged(j.ObservedEpochs), o)
-	j.LoadAtLastEpoch, j.ProgressAt = now, storedAt
-	j.LastEpochAt = j.correctedTime(e.At, storedAt)
+	j.LoadAtLastEpoch, j.LastEpochAt = now, j.correctedTime(e.At, storedAt)
+	j.ProgressAt = j.progressed(max(e.Duration(), j.LastEpochAt.Sub(before)), storedAt)
 	j.Losses.add(e, before, j.LastEpochAt)
 	j.addUse(e)
 	j.IOWait = 0
 	if e.NodeIOWaitRatio != nil {
 		j.IOWait = *e.NodeIOWaitRatio
 	}
+}
+
+// progressed returns when an epoch ended that took some time after the last one, by the server's clock. The
+// event of an epoch may be stored late: that of the first one is published with that of the second.
+func (j *Job) progressed(took time.Duration, storedAt time.Time) time.Time {
+	if at := j.ProgressAt.Add(took); !j.ProgressAt.IsZero() && at.Before(storedAt) {
+		return at
+	}
+	return storedAt
 }
 
 // merged returns a copy of the epochs of a run with room for one more. Pairs of neighbours of the older
@@ -165,8 +174,7 @@ func (c *Cluster) foreignDuring(
 		return f
 	}
 	n := c.useNode(e.Nodes[0])
-	seconds := time.Duration(e.DurationSeconds * float64(time.Second))
-	if storedAt.Sub(e.At) > foreignStale || n.Changed.After(storedAt.Add(-seconds)) {
+	if storedAt.Sub(e.At) > foreignStale || n.Changed.After(storedAt.Add(-e.Duration())) {
 		return f
 	}
 	var others []schemas.Span
