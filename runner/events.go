@@ -287,12 +287,25 @@ func (j *job) failureReason(code int, status string) string {
 	return status
 }
 
-// summarize prints how a run ended, and compares it with the prediction at its start. The details are in
-// courier receipt.
+// summarize prints how a run ended, and where its details are.
 func (j *job) summarize() {
-	if j.result.ExitCode != 0 || j.result.Cancelled || j.result.Ended.IsZero() {
+	if j.result.Ended.IsZero() {
 		return
 	}
+	text := fmt.Sprintf("the run ended after %s with exit code %d",
+		schemas.FormatSeconds(j.result.Ended.Sub(j.startedAt).Seconds()), j.result.ExitCode)
+	if j.result.ExitCode == 0 && !j.result.Cancelled {
+		text = j.comparison()
+	}
+	text += ": courier receipt " + j.result.JobID
+	if page := strings.TrimSuffix(j.o.PageURL, "/"); page != "" {
+		text += ", " + page + "/jobs/" + j.result.JobID
+	}
+	j.screen.message("%s", text)
+}
+
+// comparison describes a run that succeeded, and compares it with the prediction at its start.
+func (j *job) comparison() string {
 	s := &j.result.Setting
 	end := j.result.Ended
 	if j.epochs.last >= s.Epochs {
@@ -325,7 +338,7 @@ func (j *job) summarize() {
 	if after := j.result.Ended.Sub(end).Seconds(); after > minWorkAfter {
 		text += fmt.Sprintf("; it worked for %s after its last epoch", schemas.FormatSeconds(after))
 	}
-	j.screen.message("%s: courier receipt %s", text, j.result.JobID)
+	return text
 }
 
 // minWorkAfter is the time after the last epoch from which it is reported, in seconds.

@@ -77,6 +77,8 @@ type Options struct {
 	// KeepOutput records the last lines of the output with the end of the run.
 	KeepOutput bool
 
+	PageURL string // of the web page, for the address of the job at the end; "": unknown
+
 	NoPTY    bool         // run on pipes instead of a pseudo terminal
 	NoCgroup bool         // run in the cgroup of this process
 	Observer NodeObserver // measures this node; nil: its load and CPU model are unknown

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"courier/schemas"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // A job that gave a CPU away is compared with the prediction for the CPUs that it started with.
@@ -48,8 +50,14 @@ func TestJob_SaysHowARunEnded(t *testing.T) {
 	}
 	j.epochs.lastAt = j.result.Ended
 	j.summarize()
-	const want = "the run took 45 s; accuracy 0.8750: courier receipt j\n"
-	if got := stderr.String(); !strings.HasSuffix(got, want) {
-		t.Errorf("summary = %q, want %q at its end", got, want)
+	j.o.PageURL = "http://gateway:8080/"
+	j.summarize()
+	j.result.ExitCode = 3
+	j.summarize()
+	const want = "courier: the run took 45 s; accuracy 0.8750: courier receipt j\n" +
+		"courier: the run took 45 s; accuracy 0.8750: courier receipt j, http://gateway:8080/jobs/j\n" +
+		"courier: the run ended after 45 s with exit code 3: courier receipt j, http://gateway:8080/jobs/j\n"
+	if diff := cmp.Diff(want, stderr.String()); diff != "" {
+		t.Errorf("last lines (-want +got):\n%s", diff)
 	}
 }

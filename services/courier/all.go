@@ -38,9 +38,9 @@ func (c *allCommand) Run(w *environment) error {
 		printf("courier   %s is ready, data in %s", buildVersion(), c.Data)
 		printf("page      %s", e.HTTPURL)
 		printf("nats      %s", e.NATSURL)
-		printf("try       courier run --nats-url %s --model digits-mlp --cpus 2"+
+		printf("try       courier run --nats-url %s --page-url %s --model digits-mlp --cpus 2"+
 			" --batch-sizes 8,32,128 --epochs 10 --slo 60s -- courier workload digits"+
-			" --batch-size {batch} --cpus {cpus} --epochs {epochs}", e.NATSURL)
+			" --batch-size {batch} --cpus {cpus} --epochs {epochs}", e.NATSURL, e.HTTPURL)
 		<-ctx.Done()
 		return nil
 	})

@@ -24,7 +24,11 @@ complete -o default -F _courier courier
 }
 compdef _courier courier
 `,
-	"fish": `complete -c courier -a '(courier help completion fish -- (commandline -opc)[2..] (commandline -ct) 2>/dev/null)'
+	"fish": `function __courier
+  set -l found (courier help completion fish -- (commandline -opc)[2..] (commandline -ct) 2>/dev/null)
+  set -q found[1]; and printf '%s\n' $found; or __fish_complete_path (commandline -ct)
+end
+complete -c courier -k -f -a '(__courier)'
 `,
 }
 

@@ -52,6 +52,7 @@ func (c *runCommand) Run(w *environment) error {
 		NoPTY:          c.NoPTY || !services.IsTerminal(w.stdout),
 		NoCgroup:       c.NoCgroup,
 		KeepOutput:     c.KeepOutput,
+		PageURL:        c.PageURL,
 		Progress:       !c.NoProgress,
 		Adapt:          c.Adapt,
 		Resize:         c.Resize,

@@ -34,9 +34,10 @@ func (f outputFormatFlags) job(w *environment) (runner.Options, error) {
 
 // terminalFlags configure how courier run shows and keeps the output.
 type terminalFlags struct {
-	NoPTY      bool `group:"training" name:"no-pty" help:"Give the command a pipe even if the standard output is a terminal (courier run)." env:"COURIER_NO_PTY"`
-	NoProgress bool `group:"training" help:"Show no progress bar (courier run)."`
-	KeepOutput bool `group:"training" help:"Record the last 20 lines of the output with the end of the job, for its receipt and its page. Everyone who may read jobs can read them (courier run)." env:"COURIER_KEEP_OUTPUT"`
+	NoPTY      bool   `group:"training" name:"no-pty" help:"Give the command a pipe even if the standard output is a terminal (courier run)." env:"COURIER_NO_PTY"`
+	NoProgress bool   `group:"training" help:"Show no progress bar (courier run)."`
+	KeepOutput bool   `group:"training" help:"Record the last 20 lines of the output with the end of the job, for its receipt and its page. Everyone who may read jobs can read them (courier run)." env:"COURIER_KEEP_OUTPUT"`
+	PageURL    string `group:"training" name:"page-url" placeholder:"URL" help:"Address of the web page, such as https://courier.example, so that a run ends with the address of its page (courier run)." env:"COURIER_PAGE_URL"`
 }
 
 // trainingCommand returns words without the -- before them.
