@@ -112,11 +112,11 @@ type Fate string
 
 // Outcomes of a replay.
 const (
-	FateReplayed        Fate = "replayed"   // its bytes were published again
-	FateAlreadyStored   Fate = "there"      // the log has the event already; the letter is marked
-	FateAlreadyReplayed Fate = "before"     // an earlier replay has published it
-	FateRefused         Fate = "refused"    // it cannot be replayed now
-	FateReplayable      Fate = "replayable" // it can be replayed; nothing was done
+	FateReplayed        Fate = "replayed"        // its bytes were published again
+	FateAlreadyStored   Fate = "stored_before"   // the log has the event already; the letter is marked
+	FateAlreadyReplayed Fate = "replayed_before" // an earlier replay has published it
+	FateRefused         Fate = "refused"         // it cannot be replayed now
+	FateReplayable      Fate = "replayable"      // it can be replayed; nothing was done
 )
 
 // Replay describes the outcome of a replay.

@@ -4,21 +4,13 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
-	"unicode"
 
 	"courier/bus"
+	"courier/schemas"
 )
-
-// printable replaces characters that a terminal could interpret.
-func printable(s string) string {
-	return strings.Map(func(c rune) rune {
-		if !unicode.IsPrint(c) {
-			return '\uFFFD'
-		}
-		return c
-	}, s)
-}
 
 // LetterReplays are the outcomes of replaying dead letters, as JSON.
 type LetterReplays struct {
@@ -33,7 +25,7 @@ type LetterReplay struct {
 	Stream         string   `json:"stream"`
 	OriginSequence uint64   `json:"origin_sequence"`
 	OriginSubject  string   `json:"origin_subject"`
-	Fate           bus.Fate `json:"fate"`               // "replayed", "there", "before", "refused", "replayable" or "open"
+	Fate           bus.Fate `json:"fate"`               // one of the constants of bus, or FateOpen
 	Sequence       uint64   `json:"sequence,omitempty"` // of the event in stream
 	EventID        string   `json:"replayed_id,omitempty"`
 	Reason         string   `json:"reason,omitempty"`
@@ -59,7 +51,7 @@ func (r *LetterReplay) Text() string {
 	default:
 		line += "refused: " + r.Reason
 	}
-	return printable(line)
+	return schemas.OneLine(line)
 }
 
 // ReplayLetters replays letters one after another, or only checks that they can be. It writes the
@@ -102,20 +94,9 @@ func ReplayLetters(
 // WriteCounts writes the number of letters with each outcome.
 func (r *LetterReplays) WriteCounts(out io.Writer) error {
 	var parts []string
-	for _, kind := range []struct {
-		fate  bus.Fate
-		words string
-	}{
-		{bus.FateReplayed, "replayed"},
-		{bus.FateAlreadyStored, "there already"},
-		{bus.FateAlreadyReplayed, "replayed before"},
-		{bus.FateReplayable, "can be replayed"},
-		{bus.FateRefused, "refused"},
-		{FateOpen, "still open"},
-	} {
-		if n := r.Counts[kind.fate]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, kind.words))
-		}
+	for _, fate := range slices.Sorted(maps.Keys(r.Counts)) {
+		words := strings.ReplaceAll(string(fate), "_", " ")
+		parts = append(parts, fmt.Sprintf("%d %s", r.Counts[fate], words))
 	}
 	if len(parts) == 0 {
 		parts = []string{"no letter is left to replay"}
