@@ -107,8 +107,11 @@ func (v *View) withFloors() (free *View, jobs []guarded) {
 	}
 	slices.SortStableFunc(order, func(a, b *Job) int { return a.Deadline.Compare(b.Deadline) })
 	for _, j := range order {
+		if j.KeepsDeadline(v, j.Floor) {
+			continue
+		}
 		for _, p := range j.curve() {
-			if p.Units >= j.Floor && p.Units-j.Floor <= left && j.KeepsDeadline(v, p.Units) {
+			if p.Units > j.Floor && p.Units-j.Floor <= left && j.KeepsDeadline(v, p.Units) {
 				left -= p.Units - j.Floor
 				j.Floor = p.Units
 				break

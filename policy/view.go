@@ -164,7 +164,7 @@ func (j *Job) curve() Curve {
 // leastUnits returns the fewest units with which a running job runs.
 func (j *Job) leastUnits() int {
 	if c := j.curve(); len(c) > 0 {
-		return c[0].Units
+		return min(c[0].Units, j.Units)
 	}
 	return j.Units
 }

@@ -84,14 +84,15 @@ func newLoaderAdaptation(means string, request *schemas.JobRequest, s *schemas.S
 
 // addAdvice takes advice for this run. The last epoch ended elapsed before now, and startupSeconds
 // is the start-up time of the job, or nil if unknown. Outdated or duplicate advice, and advice to
-// keep the current value, starts no move.
+// keep the current value, starts no move. Outdated advice is not refused, which would bar its move.
 func (a *adaptation) addAdvice(
 	advice *schemas.Advice,
 	now time.Time,
 	elapsed time.Duration,
 	startupSeconds *float64,
 ) adaptationStep {
-	isNew := advice.CauseSequence > a.lastCause && advice.EpochsDone <= a.done
+	isNew := advice.CauseSequence > a.lastCause && advice.EpochsDone <= a.done &&
+		advice.EpochsDone+maxAdviceAge >= a.done
 	if a.means == "" || advice.Chosen == nil || !isNew {
 		return adaptationStep{}
 	}
@@ -109,7 +110,7 @@ func (a *adaptation) addAdvice(
 	}
 
 	m := a.newMove(advice, elapsed)
-	if reason := a.objection(m, advice, now, startupSeconds); reason != "" {
+	if reason := a.objection(m, now, startupSeconds); reason != "" {
 		return a.reject(m, reason, now)
 	}
 	if advice.SLOSeconds > 0 {
@@ -132,7 +133,7 @@ func (a *adaptation) rehearse(m *move, now time.Time) adaptationStep {
 
 // objection returns why a move is not started, or an empty string. The text before a colon
 // identifies the reason, see reject.
-func (a *adaptation) objection(m *move, advice *schemas.Advice, now time.Time, startupSeconds *float64) string {
+func (a *adaptation) objection(m *move, now time.Time, startupSeconds *float64) string {
 	barredTill, isBarred := a.barredTill[m.to]
 	isLending := a.kind == schemas.MoveCPUs && m.to < m.from // costs time on purpose
 	hasSaving := isLending || m.PredictedSeconds == nil || m.UnmovedSeconds == nil ||
@@ -140,9 +141,6 @@ func (a *adaptation) objection(m *move, advice *schemas.Advice, now time.Time, s
 	switch {
 	case !slices.Contains(a.values, int(m.to)):
 		return fmt.Sprintf("it is not among the requested %s: %v", a.plural, a.values)
-	case advice.EpochsDone+maxAdviceAge < a.done:
-		return fmt.Sprintf("the advice is outdated: it follows epoch %d, but epoch %d has ended",
-			advice.EpochsDone, a.done)
 	case a.epochs > 0 && a.done+1 >= a.epochs:
 		return "no epoch remains for it"
 	case isBarred && now.Before(barredTill):

@@ -7,14 +7,16 @@ import (
 	"courier/schemas"
 )
 
-// addUse records what an epoch used. It drops the epochs with another batch size or number of CPUs. A
-// job on several nodes has no record, because its events have the figures of one node only.
-func (j *Job) addUse(e *schemas.Epoch) {
+// addUse records what an epoch used, and whether the node had fewer CPUs than processes. It drops the epochs
+// with another batch size or number of CPUs. A job on several nodes has no record, because its events have
+// the figures of one node only.
+func (j *Job) addUse(e *schemas.Epoch, isCrowded bool) {
 	if len(e.Nodes) != 1 {
 		j.Uses, j.FormerUses = nil, nil
 		return
 	}
 	u := useOf(e)
+	u.IsCrowded = isCrowded
 	if n := len(j.Uses); n > 0 && (j.Uses[n-1].Batch != u.Batch || j.Uses[n-1].Shape != u.Shape) {
 		j.endUses(u.Batch)
 	}
@@ -25,8 +27,9 @@ func (j *Job) addUse(e *schemas.Epoch) {
 // maxFormerUses bounds the other numbers of CPUs of a run that are remembered.
 const maxFormerUses = 8
 
-// endUses keeps the mean of the recorded epochs, because the CPUs change. Epochs that waited for CPUs do
-// not show how the job runs with them. It drops everything if the batch size changes.
+// endUses keeps the mean of the recorded epochs, because the CPUs change. Epochs that waited for CPUs, or on
+// a node with more processes than CPUs, do not show how the job runs with them: threads that wait for a
+// slow one sleep, and no pressure shows it. It drops everything if the batch size changes.
 func (j *Job) endUses(batch uint32) {
 	last := j.Uses[len(j.Uses)-1]
 	if last.Batch != batch {
@@ -34,7 +37,8 @@ func (j *Job) endUses(batch uint32) {
 		return
 	}
 	window := reportsOf(j.Uses)
-	if m := speed.MeanOf(window); speed.IsStable(window) && !m.IsContended() {
+	isCrowded := slices.ContainsFunc(j.Uses, func(u EpochUse) bool { return u.IsCrowded })
+	if m := speed.MeanOf(window); speed.IsStable(window) && !isCrowded && !m.IsContended() {
 		mean := EpochUse{Batch: last.Batch, StepReport: speed.StepReport{
 			Shape:          last.Shape,
 			StepSeconds:    m.StepSeconds,
@@ -52,6 +56,15 @@ func (j *Job) endUses(batch uint32) {
 func (j *Job) usedCPURatio() float64 {
 	m := speed.MeanOf(reportsOf(j.Uses))
 	return m.WorkerCPURatio
+}
+
+// LastUse returns the mean of the last epochs of a run, possibly with other CPUs than it has now; the zero
+// value before enough epochs of the run have ended.
+func (j *Job) LastUse() (mean speed.StepReport) {
+	if j.EpochsDone >= speed.MinReports {
+		mean = speed.MeanOf(reportsOf(j.Uses))
+	}
+	return mean
 }
 
 // Window returns the last epochs of a running job if they show how it runs with its current CPUs; nil if

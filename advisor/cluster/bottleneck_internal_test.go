@@ -85,7 +85,7 @@ func TestJob_Bottleneck(t *testing.T) {
 			if got := j.Bottleneck(); n < speed.MinReports && got != "" {
 				t.Errorf("%s: after %d epochs: %q", test.name, n, got)
 			}
-			j.addUse(measuredEpoch(test.epoch))
+			j.addUse(measuredEpoch(test.epoch), false)
 		}
 		if got := j.Bottleneck(); got != test.want || len(j.Uses) > speed.MinReports {
 			t.Errorf("%s: %q after %d epochs, want %q", test.name, got, len(j.Uses), test.want)
@@ -112,13 +112,34 @@ func TestJob_BottleneckNeedsStableEpochs(t *testing.T) {
 	} {
 		j := &Job{State: schemas.StateRunning, Setting: schemas.Setting{CPUs: 2}}
 		for range speed.MinReports {
-			j.addUse(busy(10, 2, 16))
+			j.addUse(busy(10, 2, 16), false)
 		}
 		if got := j.Bottleneck(); got != schemas.BottleneckCPU {
 			t.Fatalf("%s: before: %q", name, got)
 		}
-		if j.addUse(last); j.Bottleneck() != "" {
+		if j.addUse(last, false); j.Bottleneck() != "" {
 			t.Errorf("%s: %q", name, j.Bottleneck())
+		}
+	}
+}
+
+// A job remembers how it ran with other CPUs, but not how it ran on a node with more processes than CPUs. It
+// also remembers what it used, which does not depend on that.
+func TestJob_RemembersEpochsOfUncrowdedNodes(t *testing.T) {
+	used := 4.0 // of ten seconds
+	for _, isCrowded := range []bool{false, true} {
+		j := &Job{State: schemas.StateRunning, Setting: schemas.Setting{CPUs: 2}}
+		for n := range uint32(speed.MinReports) {
+			j.addUse(measuredEpoch(func(e *schemas.Epoch) { e.CPUs, e.JobCPUSeconds = 2, &used }), isCrowded)
+			j.EpochsDone = n + 1
+		}
+		j.changeCPUs(1)
+		if use := j.LastUse(); use.WorkerCPURatio != 0.2 || j.Window() != nil {
+			t.Errorf("crowded %t: before an epoch with one CPU: use %+v, want 0.2 of two CPUs", isCrowded, use)
+		}
+		j.addUse(measuredEpoch(func(e *schemas.Epoch) { e.CPUs, e.JobCPUSeconds = 1, &used }), isCrowded)
+		if former := j.FormerShapes(); (len(former) == 0) != isCrowded {
+			t.Errorf("crowded %t: former shapes %+v", isCrowded, former)
 		}
 	}
 }
@@ -188,7 +209,7 @@ func TestJob_MoreLoaders(t *testing.T) {
 					e.Loaders, e.InputWaitSeconds, e.JobCPUSeconds = test.loaders, &test.wait, &busy
 				})
 				j.Setting = e.Setting
-				j.addUse(e)
+				j.addUse(e, false)
 			}
 			m := j.MoreLoaders()
 			if m == nil {

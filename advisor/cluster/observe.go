@@ -73,7 +73,7 @@ func (c *Cluster) observeEpoch(j *Job, e *schemas.Epoch, storedAt time.Time) {
 	j.LoadAtLastEpoch, j.LastEpochAt = now, j.correctedTime(e.At, storedAt)
 	j.ProgressAt = j.progressed(max(e.Duration(), j.LastEpochAt.Sub(before)), storedAt)
 	j.Losses.add(e, before, j.LastEpochAt)
-	j.addUse(e)
+	j.addUse(e, o.Load.Processes > float64(o.Load.On.Cores))
 	j.IOWait = 0
 	if e.NodeIOWaitRatio != nil {
 		j.IOWait = *e.NodeIOWaitRatio

@@ -8,7 +8,8 @@ import (
 // EpochUse is what a run on one node used in an epoch, for its bottleneck. Ratios are 0 to 1, and 0
 // if they are unknown. WorkerCPURatio is also 1 if the job used more CPUs than it was granted.
 type EpochUse struct {
-	Batch uint32 `json:"batch"`
+	Batch     uint32 `json:"batch"`
+	IsCrowded bool   `json:"is_crowded,omitempty"` // the node had fewer CPUs than processes
 	speed.StepReport
 }
 

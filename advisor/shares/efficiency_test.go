@@ -144,3 +144,23 @@ func TestPlan_DoesNotTakeTheUnknownForARisk(t *testing.T) {
 		t.Errorf("moves %v, want one with CPUs that are left over", got)
 	}
 }
+
+// A job on one CPU gets a second one by its own epochs, although its model ran with two CPUs only: its epochs
+// correct the prediction for two, as if the job were slow and not short of CPUs.
+func TestPlan_GrowsAlthoughOnlyMoreCPUsAreKnown(t *testing.T) {
+	fit := advisortest.FitShared(advisortest.Small, []uint32{2}, []float64{0}, 2)
+	c := newElasticClusterOf(t, advisortest.Small, advisortest.Load(t, fit), schemas.CPUs{1, 2})
+	c.run("a", 0, 1)
+	c.busyEpochs("a", 1, 1, 1)
+	if got := fmt.Sprint(c.moves(2, shares.ObjectiveEfficiency)); got != "[a left_over 1→2, grow]" {
+		t.Fatalf("moves %v, want one with the free CPU", got)
+	}
+	pool := shares.PoolOf(c.Cluster, "node-a", c.now)
+	pool.Objective = shares.ObjectiveEfficiency
+	p := pool.Plan(c.r, c.now)[0]
+	a := shares.DecideMove(p.Question, p.Move, c.r, c.now)
+	if without := a.Running(16, 1); *a.Chosen.PredictedSeconds > 0.8**without.PredictedSeconds {
+		t.Errorf("predicted are %.0f s instead of %.0f s, want less than 0.8 of it",
+			*a.Chosen.PredictedSeconds, *without.PredictedSeconds)
+	}
+}

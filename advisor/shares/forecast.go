@@ -79,18 +79,22 @@ func (f *forecast) training(isFull bool) *policy.Training {
 	return t
 }
 
-// withPastRuns adds the predicted times for the numbers of CPUs that the job has not had, before its own.
+// withPastRuns adds the times for the numbers of CPUs that the job has not had, before its own: they differ
+// from its own time as the predictions do. Without a prediction for its current CPUs they are unknown. Its
+// own epochs correct each prediction, and would count the lack of CPUs as a slow job.
 func (f *forecast) withPastRuns(seen []speed.ShapeTime) []speed.ShapeTime {
-	epochs := f.Question.Self.Setting.Epochs
-	left := epochs - min(f.Question.EpochsDone(), epochs)
+	current, own := f.alternatives[f.cpus], seen[len(seen)-1]
+	if current == nil || current.PredictedSeconds == nil {
+		return seen
+	}
 	for _, cpus := range f.Counts {
 		isOwn := slices.ContainsFunc(seen, func(t speed.ShapeTime) bool { return t.Shape.WorkerCores == cpus })
 		alt := f.alternatives[cpus]
-		if isOwn || left == 0 || alt == nil || alt.PredictedSeconds == nil {
+		if isOwn || alt == nil || alt.PredictedSeconds == nil {
 			continue
 		}
 		past := speed.ShapeTime{Shape: speed.Shape{Workers: 1, WorkerCores: cpus}, Reports: 1}
-		past.StepSeconds = *alt.PredictedSeconds / float64(left)
+		past.StepSeconds = own.StepSeconds * *alt.PredictedSeconds / *current.PredictedSeconds
 		seen = slices.Insert(seen, 0, past)
 	}
 	return seen

@@ -54,6 +54,7 @@ type Share struct {
 	Deadline  time.Time        // zero: none
 	Submitted time.Time
 
+	use        speed.StepReport   // mean of its last epochs; zero if too few have ended
 	window     []speed.StepReport // its last epochs; nil if they show nothing yet
 	former     []speed.ShapeTime  // its epochs with other numbers of CPUs
 	bottleneck schemas.Bottleneck
@@ -119,6 +120,7 @@ func shareOf(c *cluster.Cluster, j *cluster.Job, ioRate float64, now time.Time) 
 		isError:    j.Losses.IsError,
 		isStarved:  isStarved,
 		movedAfter: j.MovedAfter,
+		use:        j.LastUse(),
 		window:     j.Window(),
 		former:     j.FormerShapes(),
 		bottleneck: j.Bottleneck(),

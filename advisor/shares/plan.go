@@ -11,7 +11,6 @@ import (
 	"courier/policy/deadline"
 	"courier/policy/fit"
 	"courier/policy/quality"
-	"courier/policy/speed"
 	"courier/schemas"
 )
 
@@ -42,7 +41,7 @@ func (s *Pool) Plan(r decide.Regressors, now time.Time) []PlannedChange {
 			Growth:       j.move.Growth,
 			Bottleneck:   j.bottleneck,
 		}
-		if j.alternatives[j.target] == nil {
+		if j.alternatives[j.target] == nil || j.alternatives[j.cpus] == nil {
 			m.SpeedRatio = j.move.SpeedRatio
 		}
 		m.RejectedCPUs, m.RejectedReasons = j.rejected(int(m.FreeCPUs))
@@ -120,14 +119,14 @@ func (s *Pool) held() int {
 }
 
 // unused returns the whole CPUs that jobs do not use although they cannot hold fewer, because they wait for
-// something else: the kernel gives them to other jobs.
+// something else: the kernel gives them to other jobs. The times of their epochs may scatter.
 func (s *Pool) unused() int {
 	fewest, used := 0, 0.0
 	for i := range s.Jobs {
 		e := &s.Jobs[i]
-		if mean := speed.MeanOf(e.window); e.isStarved || mean.IsIdle() {
+		if e.isStarved || e.use.IsIdle() {
 			fewest += e.Counts[0]
-			used += min(float64(e.Counts[0]), mean.WorkerCPURatio*float64(mean.Shape.WorkerCores))
+			used += min(float64(e.Counts[0]), e.use.WorkerCPURatio*float64(e.use.Shape.WorkerCores))
 		}
 	}
 	return fewest - int(math.Round(used))
