@@ -80,7 +80,6 @@ func (r *PastRun) fromEvents() *Refusal {
 			})
 		case *schemas.Ended:
 			r.Outcome, r.Startup, r.Accuracy = e.Outcome, e.StartupSeconds, e.Accuracy
-			r.hasNoTime = len(r.Epochs) == 0 && e.DurationSeconds == 0
 		}
 	}
 	r.Seconds = last.Sub(r.StartedAt).Seconds()

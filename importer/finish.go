@@ -104,15 +104,15 @@ const minDigits = 6
 // timeText returns the time of the run, or the times of its epochs, as text, and the number of
 // significant digits of the distinct times.
 func (r *PastRun) timeText() (text string, digits int) {
+	if r.kept != nil { // events with their own IDs
+		return "", 0
+	}
 	times := []float64{r.Seconds}
 	if len(r.Epochs) > 0 {
 		times = times[:0]
 	}
 	for i := range r.Epochs {
 		times = append(times, r.Epochs[i].Seconds)
-	}
-	if r.hasNoTime {
-		return "", 0
 	}
 	var all []string
 	seen := map[string]bool{}

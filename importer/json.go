@@ -114,7 +114,7 @@ func (s *jsonSource) value(line int, text []byte) error {
 		s.events.event(at, textOf(fields["subject"]), fields["event"])
 		return nil
 	}
-	if jobs := podsOf(text); jobs != nil {
+	if jobs := podsOf(text, fields); jobs != nil {
 		for _, cells := range jobs {
 			if err := s.add(record{line: line, cells: cells}); err != nil {
 				return err
@@ -196,14 +196,22 @@ func (s *jsonSource) object(line int, constants map[string]string, fields map[st
 }
 
 // maxDepth is the maximum depth of objects whose fields are read.
-const maxDepth = 4
+const maxDepth = 8
 
-// flatten adds the fields of an object to cells, those of objects in it as outer.inner.
+// flatten adds the fields of an object to cells, those of objects in it as outer.inner, and those of a list of
+// objects as list.0.inner.
 func flatten(cells map[string]string, prefix string, fields map[string]json.RawMessage) {
 	for name, raw := range fields {
 		var inner map[string]json.RawMessage
 		if raw[0] == '{' && strings.Count(prefix, ".") < maxDepth && json.Unmarshal(raw, &inner) == nil {
 			flatten(cells, prefix+name+".", inner)
+			continue
+		}
+		var list []map[string]json.RawMessage
+		if raw[0] == '[' && strings.Count(prefix, ".") < maxDepth && json.Unmarshal(raw, &list) == nil {
+			for i, inner := range list {
+				flatten(cells, fmt.Sprintf("%s%s.%d.", prefix, name, i), inner)
+			}
 			continue
 		}
 		cells[prefix+name] = cell(textOf(raw))

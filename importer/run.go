@@ -33,7 +33,6 @@ type PastRun struct {
 	Epochs    []PastEpoch // empty: only the total time is known
 
 	StartedAt time.Time       // without timestamps: zero until it is scheduled
-	hasNoTime bool            // imported events without a measured time
 	timeless  bool            // the source has no timestamps
 	kept      []schemas.Event // original events, if the source has them
 }
