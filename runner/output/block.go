@@ -32,6 +32,7 @@ type block struct {
 	hasTraining bool // results of batches, or of the training
 	isPublished bool
 	isEnded     bool // a line reports the end, see isEnd
+	isPast      bool // a lower number was read since
 	isRow       bool // the line of the number has values of the epoch, so that the epoch had ended
 	isBare      bool // the number has no name, and results beside it
 	isTold      bool // a line has nothing but i/N with N as requested
@@ -71,6 +72,8 @@ type reading struct {
 	unit  unit
 	level level
 	seen  int // how often the block has it
+
+	isPast bool // one of a part of the epoch came later, so that it may be of the epoch before
 }
 
 // level is the part of an epoch that a value is about.
@@ -155,7 +158,7 @@ func isReading(f *field) bool {
 	if n.kind == kindTime {
 		return f.unit == unitTime || f.unit == unitNone
 	}
-	return f.unit == unitNone || f.unit == unitPercent
+	return f.unit == unitNone || f.unit == unitPercent && n.kind != kindLoss
 }
 
 // isResult reports whether a field is a result of the epoch.
@@ -190,7 +193,7 @@ func (b *block) set(f *field, s scope, at level, text []byte) {
 		r := &b.readings[i]
 		if r.name.hash == f.name.hash && r.scope == s && r.name.kind == kind {
 			r.seen++
-			if at <= r.level {
+			if r.isPast = at > r.level; !r.isPast {
 				r.value, r.unit, r.level = value, f.unit, at
 			}
 			return
@@ -205,7 +208,7 @@ func (b *block) set(f *field, s scope, at level, text []byte) {
 	if n.end > n.start && n.end <= len(text) {
 		label = string(text[n.start:min(n.end, n.start+maxLabelSize)])
 	}
-	b.readings = append(b.readings, reading{n, s, label, value, f.unit, at, 1})
+	b.readings = append(b.readings, reading{n, s, label, value, f.unit, at, 1, false})
 }
 
 // isEvaluated reports whether a block has results of a training and of held-out data.

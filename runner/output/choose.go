@@ -25,29 +25,43 @@ func (r *chooser) choose(b *block) choice {
 	if c.loss == nil {
 		c.loss = r.unnamedLoss(b)
 	}
-	rank := 1 << 30
-	for i := range b.readings {
-		x := &b.readings[i]
+	accuracy, isTied := b.best(func(x *reading) (rank int, ok bool) {
 		isAnyError := x.name.kind == kindRate && x.name.unknown > 0 || isBareError(&x.name, x.unit)
-		if !x.name.kind.isShare() || isAnyError || isOfTraining(x) {
-			continue
+		isOfNetwork := isOfParts && x.scope == scopeNone && x.level != ofEpoch && x.name.kind == kindAccuracy
+		_, isShare := r.share(x)
+		return accuracyRank(x), x.name.kind.isShare() && isShare && x.scope >= r.accuracyScope &&
+			!isAnyError && !isOfNetwork && !isOfTraining(x)
+	})
+	if accuracy != nil && !(isTied && accuracy.name.unknown > 0) { // teacher acc 0.9, student acc 0.5
+		c.accuracy = accuracy
+		c.accuracyValue, _ = r.share(accuracy)
+		if accuracy.scope >= scopeTest {
+			r.accuracyScope = accuracy.scope
 		}
-		if isOfParts && x.scope == scopeNone && x.level != ofEpoch && x.name.kind == kindAccuracy {
-			continue // of one of several networks
-		}
-		v, ok := r.share(x)
-		if n := accuracyRank(x); ok && n < rank && x.scope >= r.accuracyScope {
-			c.accuracy, c.accuracyValue, rank = x, v, n
-		}
-	}
-	if c.accuracy != nil && c.accuracy.scope > r.accuracyScope && c.accuracy.scope >= scopeTest {
-		r.accuracyScope = c.accuracy.scope
 	}
 	c.metric = c.accuracy
 	if c.metric == nil {
-		c.metric = chooseMetric(b)
+		c.metric, _ = b.best(metricRank)
 	}
 	return c
+}
+
+// best returns the reading with the lowest rank among those that are ok; nil if none is. It is tied if a reading
+// with another name has the same rank.
+func (b *block) best(rankOf func(*reading) (rank int, ok bool)) (best *reading, isTied bool) {
+	lowest := 0
+	for i := range b.readings {
+		x := &b.readings[i]
+		rank, ok := rankOf(x)
+		switch {
+		case !ok:
+		case best == nil || rank < lowest:
+			best, lowest, isTied = x, rank, false
+		case rank == lowest && x.name.hash != best.name.hash:
+			isTied = true
+		}
+	}
+	return best, isTied
 }
 
 // isOfTraining reports whether a metric is of the training data by its name, or is of a batch and does not
@@ -76,23 +90,15 @@ const partOfLoss = 64
 // chooseLoss returns the loss of the training, or that of a validation. A loss of the whole epoch is
 // better than that of its last batch. Of several losses that are only parts of one, none is chosen.
 func chooseLoss(b *block) (best *reading, isOfParts bool) {
-	rank, rivals := 1<<30, 0
-	for i := range b.readings {
-		x := &b.readings[i]
+	best, isTied := b.best(func(x *reading) (rank int, ok bool) {
 		isDistance := x.name.kind == kindDistance && x.scope < scopeTest // of the training; else a metric
-		if x.name.kind != kindLoss && !isDistance {
-			continue
-		}
-		n := lossRank(x)
-		switch {
-		case n < rank:
-			best, rank, rivals = x, n, 0
-		case n == rank && x.name.hash != best.name.hash:
-			rivals++
-		}
-	}
-	if rivals > 0 && rank >= partOfLoss {
+		return lossRank(x), x.name.kind == kindLoss || isDistance
+	})
+	switch {
+	case isTied && lossRank(best) >= partOfLoss:
 		return nil, true
+	case best != nil && best.isPast:
+		return nil, false
 	}
 	return best, false
 }
@@ -172,39 +178,32 @@ func (r *chooser) notePercent(f *field) {
 // right one. A rate between 1 and maxRate may be a ratio or a percentage, so that it has no value.
 const maxRate = 3
 
-// chooseMetric returns another metric of held-out data.
-func chooseMetric(b *block) *reading {
-	var best *reading
-	rank := 1 << 30
-	for i := range b.readings {
-		x := &b.readings[i]
-		k := x.name.kind
-		isOther := k == kindOther && x.scope == scopeNone
-		if k == kindTime || k == kindUnnamed || k == kindNone || x.scope < scopeTest && !isOther {
-			continue
-		}
-		n := boolInt(x.scope < scopeTest)*64 + int(x.level)*16 + int(k)
-		if n < rank {
-			best, rank = x, n
-		}
-	}
-	return best
+// metricRank orders other metrics of held-out data.
+func metricRank(x *reading) (rank int, ok bool) {
+	k := x.name.kind
+	isOther := k == kindOther && x.scope == scopeNone
+	rank = boolInt(x.scope < scopeTest)*64 + int(x.level)*16 + int(k)
+	return rank, k != kindTime && k != kindUnnamed && k != kindNone && (x.scope >= scopeTest || isOther)
 }
 
-// unnamedLoss returns a score whose name is only that of its data, such as "learn", if it falls from
-// epoch to epoch.
+// unnamedLoss returns a score of the training without another name, such as "learn", if it falls from epoch to
+// epoch.
 func (r *chooser) unnamedLoss(b *block) *reading {
-	var first *reading
-	for i := range b.readings {
-		x := &b.readings[i]
-		if x.name.kind == kindUnnamed && (first == nil || x.scope == scopeTrain) {
-			first = x
-		}
-	}
 	if r.unnamed.falls <= 2*r.unnamed.rises {
 		return nil
 	}
-	return first
+	return unnamedOf(b)
+}
+
+// unnamedOf returns the score of the training whose name is only that of its data; nil: none.
+func unnamedOf(b *block) *reading {
+	i := slices.IndexFunc(b.readings, func(x reading) bool {
+		return x.name.kind == kindUnnamed && x.scope == scopeTrain
+	})
+	if i < 0 {
+		return nil
+	}
+	return &b.readings[i]
 }
 
 // trend is how a score moves from epoch to epoch.
@@ -214,16 +213,15 @@ type trend struct {
 	rises, falls int
 }
 
-// noteUnnamed follows the first score without a name.
+// noteUnnamed follows the score of the training that has no other name.
 func (r *chooser) noteUnnamed(b *block) {
-	i := slices.IndexFunc(b.readings, func(x reading) bool { return x.name.kind == kindUnnamed })
-	if i < 0 {
+	x := unnamedOf(b)
+	if x == nil {
 		return
 	}
-	value := b.readings[i].value
 	if r.unnamed.isSet {
-		r.unnamed.rises += boolInt(value > r.unnamed.last)
-		r.unnamed.falls += boolInt(value < r.unnamed.last)
+		r.unnamed.rises += boolInt(x.value > r.unnamed.last)
+		r.unnamed.falls += boolInt(x.value < r.unnamed.last)
 	}
-	r.unnamed.last, r.unnamed.isSet = value, true
+	r.unnamed.last, r.unnamed.isSet = x.value, true
 }

@@ -32,24 +32,30 @@ func (r *recogniser) confirms() bool {
 
 // isEvident reports whether the epochs that are held are of a training: they have results, batches or
 // requested totals, or print durations that agree with the arrival of their lines. Services count epochs, too.
+// Progress in the last of several epochs alone is of something else.
 func (r *recogniser) isEvident() bool {
 	for i, b := range r.held {
 		isOfEpoch := func(x reading) bool {
 			isTime := x.name.kind == kindTime
 			return !isTime || i > 0 && agrees(x.value, b.end.Sub(r.held[i-1].end).Seconds())
 		}
-		if b.hasBatches || b.isTold || slices.ContainsFunc(b.readings, isOfEpoch) {
+		hasBatches := b.hasBatches && (i == 0 || i < len(r.held)-1)
+		if hasBatches || b.isTold || slices.ContainsFunc(b.readings, isOfEpoch) {
 			return true
 		}
 	}
 	return false
 }
 
+// earlyRatio is how much longer the time until the second number is, if the first one came before the training.
+const earlyRatio = 5
+
 // mayBeInitial reports whether the only block that is held may be an evaluation before the first
 // epoch, printed as epoch 0. If the next one has a training, it is.
 func (r *recogniser) mayBeInitial() bool {
 	b := r.held[0]
-	if b.printed != 0 || b.number != 1 || !b.isHeldOut || b.hasTraining {
+	isEarly := !r.startedAt.IsZero() && earlyRatio*b.end.Sub(r.startedAt) < r.at.Sub(b.end)
+	if b.printed != 0 || b.number != 1 || !isEarly && (!b.isHeldOut || b.hasTraining) {
 		return false
 	}
 	if len(r.held) == 1 {

@@ -188,7 +188,8 @@ func (r *recogniser) progressOf(l *line, number *field) progress {
 	p := noProgress
 	for i := range l.fields {
 		f := &l.fields[i]
-		if f == number || f.name.kind != kindNone || f.name.counter == countsEpochs {
+		isAgain := number != nil && f.value == number.value && r.isAsked(f) // 1/3 * Epoch 1
+		if f == number || isAgain || f.name.kind != kindNone || f.name.counter == countsEpochs {
 			continue
 		}
 		// Counts of samples are excluded, which the report of an epoch has too.

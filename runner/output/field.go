@@ -105,11 +105,13 @@ func (s *scanner) emit(f field) {
 	case s.pending != kindNone && f.unit == unitPercent && f.name.kind == kindNone:
 		f.name.kind, f.name.counter, s.pending = s.pending, countsNothing, kindNone
 	}
+	if f.unit == unitTime && f.name.kind == kindLoss {
+		f.name.kind = kindTime // cost 90.3 s
+	}
 	if s.isExcluded {
 		f.name.flags |= flagExcluded
 	}
-	isClass := f.name.counter == countsInner && f.name.flags&flagExcluded != 0 // a line about class 3
-	s.isExcluded = s.isExcluded || f.isWhole && isClass
+	s.isExcluded = s.isExcluded || f.isWhole && f.name.flags&flagClass != 0
 	if len(s.fields) < maxFields {
 		s.fields = append(s.fields, f)
 	}

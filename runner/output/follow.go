@@ -44,6 +44,10 @@ func (r *recogniser) advance(l *line, s sighting, metrics int) bool {
 		r.rises++
 		r.closeCurrent()
 		r.open(l, s)
+	case s.number == r.current.number && l.flags&flagStart != 0 && !r.isConfirmed && r.current.isHeldOut:
+		r.open(l, s) // what came before was an evaluation of the untrained model
+	case s.number == r.current.number && r.current.isPast:
+		return false // it may be of another training
 	case s.number == r.current.number:
 		r.current.isEnded = r.current.isEnded || isEnd(l, r.current)
 	default:
@@ -66,10 +70,10 @@ func (r *recogniser) advance(l *line, s sighting, metrics int) bool {
 // first such heading came before the first epoch.
 func (r *recogniser) start() {
 	b := r.current
-	if !r.hasStarted && b != nil && !r.isConfirmed && len(r.held) == 0 && b.printed == 0 && b.hasResults {
+	if r.startedAt.IsZero() && b != nil && !r.isConfirmed && len(r.held) == 0 && b.printed == 0 && b.hasResults {
 		r.countFromOne()
 	}
-	r.hasStarted = true
+	r.startedAt = r.at
 }
 
 // canSkip reports whether epochs that were not printed may be skipped, as in a log of every tenth one:
@@ -93,7 +97,11 @@ func (r *recogniser) rewind(l *line, s sighting) bool {
 		s.track.isDead = true
 		r.drop()
 	}
-	if r.current != nil && r.beginsAgain(l, s) {
+	if r.current == nil {
+		return false
+	}
+	r.current.isPast = s.track.class == countsEpochs
+	if r.beginsAgain(l, s) {
 		r.isOver = true
 		if r.isWhole(r.current) {
 			r.closeCurrent()

@@ -10,6 +10,9 @@ import (
 func (s *scanner) word(i int) int {
 	end := s.wordEnd(i)
 	if s.hasColon {
+		if end+1 < len(s.text) && s.text[end] == '(' && isDigit(s.text[end+1]) {
+			return end + 1 // loss: tensor(0.5)
+		}
 		s.breakName()
 	}
 	s.isLocation = false
@@ -168,7 +171,9 @@ func (s *scanner) lookUp(t []byte, isFinal bool) bool {
 	}
 	s.name.add(w)
 	s.name.isApart = s.name.isApart || w.scope != scopeNone && !s.isPart
-	s.flags |= w.flags
+	if w.flags&flagFile == 0 || !hasResult(&s.line) { // but not in "loss: 0.5, saved a.ckpt"
+		s.flags |= w.flags
+	}
 	if w.kind != kindNone && w.kind != kindTime || w.counter >= countsRounds {
 		s.known++
 	}
@@ -189,7 +194,7 @@ func (n *name) add(w *word) {
 		n.flags &^= flagSetting // words took
 	}
 	switch {
-	case w.kind == kindNone:
+	case w.kind == kindNone, n.kind == kindTime && w.kind == kindLoss && w.flags&flagWeak != 0: // time cost
 	case n.kind == kindLoss && w.kind != kindTime: // loss_iou is a loss
 		n.unknown++
 	case n.kind == kindDistance && w.kind == kindRate, n.kind == kindRate && w.kind == kindAccuracy: // err-top1

@@ -123,6 +123,10 @@ func isElement(t []byte, begin, end int) bool {
 	if begin > 0 && end < len(t) && t[begin-1] == '\'' && t[end] == '\'' {
 		begin, end = begin-1, end+1
 	}
+	if bytes.HasPrefix(t[end:], []byte("), ")) { // [np.float32(0.5), np.float32(0.4)]
+		word := bytes.LastIndexAny(t[:begin], "[ ")
+		return word >= 0 && t[word] == '['
+	}
 	if begin == 0 || t[begin-1] != '(' && t[begin-1] != '[' || end >= len(t) || t[end] != ',' {
 		return false
 	}

@@ -28,12 +28,12 @@ type recogniser struct {
 	isBar         bool            // the counter is a bar, which moves when an epoch has ended
 	rises         int             // of the counter that is followed
 	isConfirmed   bool
-	stepsPerEpoch uint32 // of an output that counts steps alone
-	hasStarted    bool   // a heading said that the training starts
-	isOver        bool   // the count began again: another training
-	isExceeded    bool   // an epoch above the requested ones ended
-	isShifted     bool   // the numbers were lowered by one when epoch 0 was found to be none
-	closing       uint64 // template of the line that ends an epoch; 0: unknown
+	stepsPerEpoch uint32    // of an output that counts steps alone
+	startedAt     time.Time // when a heading said that the training starts; zero: none did
+	isOver        bool      // the count began again: another training
+	isExceeded    bool      // an epoch above the requested ones ended
+	isShifted     bool      // the numbers were lowered by one when epoch 0 was found to be none
+	closing       uint64    // template of the line that ends an epoch; 0: unknown
 	lastClosing   uint64
 	numberLine    uint64 // template of the last line with a number
 

@@ -61,10 +61,14 @@ func (s *scanner) punctuation(c byte, i int) {
 		if next == len(s.text) || !isDigit(s.text[next]) && s.text[next] != '-' {
 			s.breakName() // but not in "| loss | 0.5 |"
 		}
-	case ',', ';', '\t', '{':
+	case '\t':
+		if !s.hasColon { // but not in "loss:\t0.5"
+			s.breakName()
+		}
+	case ',', ';', '{':
 		s.breakName()
 	case '-':
-		isDash := i > 0 && s.text[i-1] == ' ' && i+1 < len(s.text) && s.text[i+1] == ' '
+		isDash := i > 0 && (s.text[i-1] == ' ' || s.text[i-1] == '-') && i+1 < len(s.text) && s.text[i+1] == ' '
 		isNamed := s.name.counter >= countsRounds || s.name.kind != kindNone
 		if isDash && !(isNamed && i+2 < len(s.text) && isDigit(s.text[i+2])) {
 			s.breakName() // but not in "EPOCH - 1"

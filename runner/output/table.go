@@ -77,8 +77,10 @@ func (t *table) isScopes(s *scanner) bool {
 		return false
 	}
 	var scopes []scope
-	for _, c := range bytes.Split(s.text, []byte("|")) {
-		c = bytes.TrimSpace(c)
+	for i, c := range split(s.text, '|') {
+		if c = bytes.TrimSpace(c); i == 0 && len(c) == 0 {
+			continue // above the names of the rows
+		}
 		n := nameOf(c[bytes.LastIndexByte(c, ' ')+1:], nil)
 		if n.scope == scopeNone || len(scopes) >= maxColumns {
 			return false
@@ -132,6 +134,9 @@ func (t *table) row(s *scanner) bool {
 		case isText:
 			texts++
 			rowScope = nameOf(t.cells[i], nil).scope
+			if t.names[i].scope == scopeTrain && bytes.EqualFold(text, []byte("false")) {
+				rowScope = scopeValidation // in a column that says whether the row is of the training
+			}
 		}
 	}
 	if len(fields) == 0 || texts > 1 && !t.isFile {

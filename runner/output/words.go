@@ -80,6 +80,7 @@ const (
 	flagEnd                        // something ended, and with it the scope of its heading
 	flagExtension                  // the extension of a file name
 	flagStart                      // something starts
+	flagClass                      // the line may be about one class
 )
 
 // word is the entry of a word.
@@ -125,7 +126,7 @@ var definitions = []struct {
 		loss losses logloss mlogloss multi_logloss binary_logloss deviance 损失 損失 손실 потери потеря
 		perte verlust pérdida perda perdita strata kayıp verlies`},
 	{word{kind: kindLoss, flags: flagWeak}, `
-		nll crossentropy xent objective elbo ce bce cross_entropy cross-entropy`},
+		nll crossentropy xent objective elbo ce bce cross_entropy cross-entropy cost`},
 	{word{kind: kindDistance}, "rmse mse mae l1 l2 mape rmsle squared absolute square reconstruction relative"},
 	{word{kind: kindPerplexity}, "ppl perplexity"},
 	{word{kind: kindAccuracy}, `
@@ -184,7 +185,7 @@ var definitions = []struct {
 		stopped reverting snapshot`},
 	{word{flags: flagMean | flagNeutral}, "avg mean average averaged running"},
 	{word{flags: flagNeutral}, `
-		set value cost rate of is was micro macro weighted multiclass binary categorical sparse final
+		set value rate of is was micro macro weighted multiclass binary categorical sparse final
 		metric metrics epoch_loss s lm model overall_acc the on cls_acc global dataset
 		current softmax multi evaluator m mini in and with per-token finished_in`},
 	{word{flags: flagNeutral | flagWeak}, "score"},
@@ -195,7 +196,7 @@ var definitions = []struct {
 	{word{flags: flagLocation}, "py cpp cc scala java"},
 	{word{flags: flagExtension}, "pth pt h5 keras pkl npz safetensors tar onnx"},
 	{word{flags: flagFile | flagExtension}, "ckpt"},
-	{word{counter: countsInner, flags: flagExcluded}, "class"}, // a line may be about one
+	{word{counter: countsInner, flags: flagExcluded | flagClass}, "class"},
 	{word{flags: flagBytes}, "b kb mb gb kib mib gib tb bytes"},
 }
 
