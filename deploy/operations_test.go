@@ -32,12 +32,13 @@ func guides(t *testing.T) []string {
 	return append(found, "deploy/kubernetes/README.md")
 }
 
-// Every alert has a section in the guide, and every section an alert.
+// Every alert has a section in the guide with a link to it, and every section an alert.
 func TestOperations_EveryAlertHasInstructions(t *testing.T) {
 	var rules struct {
 		Groups []struct {
 			Rules []struct {
-				Alert string `yaml:"alert"`
+				Alert       string            `yaml:"alert"`
+				Annotations map[string]string `yaml:"annotations"`
 			} `yaml:"rules"`
 		} `yaml:"groups"`
 	}
@@ -48,6 +49,10 @@ func TestOperations_EveryAlertHasInstructions(t *testing.T) {
 	for _, g := range rules.Groups {
 		for _, r := range g.Rules {
 			alerts = append(alerts, r.Alert)
+			section := strings.TrimPrefix(alertsGuide, "docs") + "#" + strings.ToLower(r.Alert)
+			if link := r.Annotations["runbook_url"]; !strings.HasSuffix(link, section) {
+				t.Errorf("runbook_url of %s = %q, want the section %s", r.Alert, link, section)
+			}
 		}
 	}
 	_, after, _ := strings.Cut(read(t, alertsGuide), "\n## Alerts\n")

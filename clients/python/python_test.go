@@ -3,13 +3,17 @@ package python_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"courier/advisor"
 	"courier/bus"
 	"courier/bus/bustest"
 	"courier/schemas"
@@ -83,6 +87,8 @@ func TestPythonClient(t *testing.T) {
 	t.Run("publishes the events of the contract", func(t *testing.T) { testEvents(t, python) })
 	t.Run("is typed", func(t *testing.T) { testTypes(t, python) })
 	t.Run("asks", func(t *testing.T) { testQuestions(t, python) })
+	t.Run("names the fields of replies", func(t *testing.T) { testReplies(t, python) })
+	t.Run("works in a notebook", func(t *testing.T) { testNotebook(t, python) })
 }
 
 // The installed wheel passes its tests, and publishes events of the contract.
@@ -178,7 +184,12 @@ func testTypes(t *testing.T, python string) {
 		`courier_client.Job("m").epoch(1, acuracy=0.5)`,
 		`courier_client.Job("m").close(1)`,
 		`courier_client.Client().predict("m", cpus=2)`,
+		`courier_client.Client().submit("m", epoch=2)`,
+		`courier_client.Client().submit("m")["decison"]`,
 		`courier_client.Client().status(7)`,
+		`courier_client.Client().jobs(users="ada")`,
+		`courier_client.Client().jobs_frame(users="ada")`,
+		`courier_client.Client().epochs_frame(7)`,
 	}
 	file := filepath.Join(t.TempDir(), "wrong.py")
 	text := "import courier_client\n" + strings.Join(wrong, "\n") + "\n"
@@ -248,5 +259,74 @@ for question, code in (
 	env := []string{"COURIER_NATS_URL=" + server.URL(), "PYTHONDONTWRITEBYTECODE=1"}
 	if out, err := run(t, t.TempDir(), env, python, "-c", script); err != nil {
 		t.Errorf("the script: %v\n%s", err, out)
+	}
+}
+
+// The types of replies have the fields of the contract.
+func testReplies(t *testing.T, python string) {
+	for name, reply := range map[string]reflect.Type{
+		"Alternative": reflect.TypeFor[schemas.Alternative](),
+		"JobAdvice":   reflect.TypeFor[schemas.Advice](),
+		"JobStatus":   reflect.TypeFor[schemas.JobStatus](),
+	} {
+		var want []string
+		for _, f := range reflect.VisibleFields(reply) {
+			if field, _, _ := strings.Cut(f.Tag.Get("json"), ","); field != "" && field != "-" {
+				want = append(want, field)
+			}
+		}
+		script := "import courier_client as c; print(*sorted(c." + name + ".__annotations__))"
+		out, err := run(t, t.TempDir(), nil, python, "-c", script)
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", name, err, out)
+		}
+		slices.Sort(want)
+		if diff := cmp.Diff(want, strings.Fields(out)); diff != "" {
+			t.Errorf("fields of %s (-contract +client):\n%s", name, diff)
+		}
+	}
+}
+
+// The notebook of the examples runs against an advisor.
+func testNotebook(t *testing.T, python string) {
+	out, err := run(t, ".", nil, python, "-m", "pip", "install", "--quiet", "--retries=1", "--timeout=10",
+		"pandas", "nbclient", "ipykernel")
+	if err != nil {
+		t.Skipf("THE NOTEBOOK WAS NOT RUN: Jupyter or pandas cannot be installed: %v\n%s", err, out)
+	}
+	server := bustest.NewServer(t)
+	a := advisor.New(server.Connect(t), advisor.Options{}, slog.New(slog.DiscardHandler), nil)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- a.Run(ctx) }()
+	defer func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+	for tick := time.NewTicker(20 * time.Millisecond); a.Ready() != nil; <-tick.C {
+		if t.Context().Err() != nil || len(ended) > 0 {
+			t.Fatal("the advisor does not answer")
+		}
+	}
+
+	notebook, err := filepath.Abs(filepath.Join("examples", "notebook.ipynb"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const script = `
+import sys, nbclient, nbformat
+notebook = nbformat.read(sys.argv[1], as_version=4)
+nbclient.NotebookClient(notebook, timeout=300).execute()
+print(*(output["data"]["text/plain"] for cell in notebook.cells for output in cell.get("outputs", ())
+        if "data" in output), sep="\n")
+`
+	env := []string{"COURIER_NATS_URL=" + server.URL(), "PYTHONDONTWRITEBYTECODE=1"}
+	out, err = run(t, t.TempDir(), env, python, "-c", script, notebook)
+	for _, want := range []string{"('exploring',", "('finished', 4, True)", "duration_seconds"} {
+		if err != nil || !strings.Contains(out, want) {
+			t.Fatalf("the notebook: %v, want %s in its results:\n%s", err, want, out)
+		}
 	}
 }

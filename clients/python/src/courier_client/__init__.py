@@ -12,5 +12,7 @@ exception into the training.
 
 from ._client import Client, RequestError
 from ._job import Advice, EpochHandle, Interval, Job
+from ._replies import Alternative, JobAdvice, JobStatus
 
-__all__ = ["Advice", "Client", "EpochHandle", "Interval", "Job", "RequestError"]
+__all__ = ["Advice", "Alternative", "Client", "EpochHandle", "Interval", "Job", "JobAdvice", "JobStatus",
+           "RequestError"]
