@@ -21,7 +21,7 @@ class LoopTest(unittest.TestCase):
         self.position, self.seen = Position(), []
 
     def step(self):
-        self.seen.append(self.position.read())
+        self.seen.append(self.position.read(is_step=True))
 
     def values(self):
         return [p and p[0] for p in self.seen]

@@ -20,6 +20,7 @@ class Script:
         self.now = 0.0
         self.tracker = Tracker(self.units.append)
         self.keys = 0
+        self.position = None
 
     def tick(self):
         self.now += 1
@@ -31,21 +32,27 @@ class Script:
         loader_length[loader.key] = length
         return loader
 
-    def iterate(self, loader, position=None):
+    def iterate(self, loader):
         """An iterator as a for statement makes it."""
-        p = self.tracker.begin(loader, self.tick(), position)
-        cell = [p]
+        p = self.tracker.begin(loader, self.tick(), self.position)
         try:
             for _ in range(loader_length[loader.key]):
                 asked = self.now
-                cell[0] = self.tracker.deliver(cell[0], asked, self.tick())
-                yield cell[0]
-            self.tracker.end(cell[0], "exhausted", self.tick())
+                self.tracker.deliver(p, asked, self.tick())
+                yield p
+            self.tracker.end(p, True, self.tick())
         finally:
-            self.tracker.end(cell[0], "abandoned", self.now)
+            self.tracker.end(p, False, self.now)
 
     def step(self, optimizer=1):
-        return self.tracker.step(optimizer, self.tick())
+        self.tracker.step(optimizer, self.tick(), self.position)
+
+    def epochs(self, count, fold=0):
+        """The script's own loop."""
+        for epoch in range(count):
+            self.position = epoch, fold
+            yield epoch
+        self.position = None
 
     def train(self, loader, every=1, limit=None):
         for i, _ in enumerate(self.iterate(loader)):
@@ -54,8 +61,8 @@ class Script:
             if (i + 1) % every == 0:
                 self.step()
 
-    def evaluate(self, loader, limit=None, position=None):
-        for i, _ in enumerate(self.iterate(loader, position)):
+    def evaluate(self, loader, limit=None):
+        for i, _ in enumerate(self.iterate(loader)):
             if i + 1 == limit:
                 break
 
@@ -67,13 +74,14 @@ class Script:
 loader_length = {}
 
 
-class PassesTest(unittest.TestCase):
+class UnitsTest(unittest.TestCase):
     def check(self, units, batches):
-        self.assertEqual([u.number for u in units], list(range(1, len(batches) + 1)))
         self.assertEqual([u.batches for u in units], batches)
         for a, b in zip(units, units[1:]):
             self.assertEqual(a.ended, b.began)
 
+
+class PassesTest(UnitsTest):
     def test_training_and_validation(self):
         s = Script()
         a, v = s.loader(10), s.loader(3)
@@ -91,7 +99,7 @@ class PassesTest(unittest.TestCase):
         for _ in range(2):
             s.train(a)
             s.evaluate(v)
-        end = s.now
+        end = s.now + 1  # as between the epochs
         s.evaluate(t)
         units = s.finish()
         self.check(units, [10, 10])
@@ -117,7 +125,7 @@ class PassesTest(unittest.TestCase):
         for _ in range(3):
             s.train(a)
             s.train(b)
-        self.check(s.finish(), [14, 14, 14])
+        self.check(s.finish(), [10, 10, 10])
 
     def test_curriculum(self):
         s = Script()
@@ -127,28 +135,22 @@ class PassesTest(unittest.TestCase):
             s.train(stage)
         self.check(s.finish(), [5, 5, 6, 6, 7, 7])
 
-    def test_two_loaders_at_the_same_time(self):
-        s = Script()
-        a, b = s.loader(10), s.loader(6)
-        for _ in range(3):
-            for _ in zip(s.iterate(a), s.iterate(b)):
-                s.step(1)
-                s.step(2)
-        units = s.finish()
-        self.check(units, [6, 6, 6])
-        self.assertEqual(units[0].steps, 6)
-
-    def test_short_loader_begins_again(self):
-        s = Script()
-        a, b = s.loader(12), s.loader(4)
-        for _ in range(3):
-            short = s.iterate(b)
-            for _ in s.iterate(a):
-                if next(short, None) is None:
-                    short = s.iterate(b)
-                    next(short)
-                s.step()
-        self.check(s.finish(), [12, 12, 12])
+    def test_loaders_at_the_same_time(self):
+        """Which of them makes the epochs is known only within the script's loop."""
+        for is_known in (False, True):
+            s = Script()
+            a, b = s.loader(10), s.loader(4)
+            for _ in s.epochs(3) if is_known else range(3):
+                short = s.iterate(b)
+                for _ in s.iterate(a):
+                    if next(short, None) is None:
+                        short = s.iterate(b)
+                        next(short)
+                    s.step(1)
+                    s.step(2)
+                short.close()
+            self.check(s.finish(), [10, 10, 10] * is_known)
+            self.assertEqual({(u.steps, u.length) for u in s.units}, {(10, 0)})
 
     def test_preview_iterator(self):
         s = Script()
@@ -238,11 +240,11 @@ class PassesTest(unittest.TestCase):
         trial.close()
         for _ in range(5):
             s.step()
-        for epoch in range(2):
-            for _ in s.iterate(a):
-                s.tracker.step(1, s.tick(), (epoch,))
+        s.train(a)
+        for _ in s.epochs(2):
+            s.train(a)
         s.finish()
-        self.assertEqual([(u.number, u.batches, u.position) for u in s.units], [(1, 10, (0,)), (2, 10, (1,))])
+        self.assertEqual([(u.batches, u.position) for u in s.units], [(10, (0, 0)), (10, (1, 0))])
 
     def test_interrupted(self):
         s = Script()
@@ -254,7 +256,7 @@ class PassesTest(unittest.TestCase):
     def test_steps_without_loader(self):
         s = Script()
         for _ in range(5):
-            self.assertFalse(s.step())
+            s.step()
         self.assertEqual(s.finish(), [])
 
     def test_optimizer_that_iterates_in_its_closure(self):
@@ -266,68 +268,89 @@ class PassesTest(unittest.TestCase):
             s.step()
 
 
-class PositionTest(unittest.TestCase):
+class PositionTest(UnitsTest):
     """The script's loop over epochs is known."""
 
     def test_loop_without_loader(self):
         s = Script()
-        for epoch in range(3):
+        for _ in s.epochs(3):
             for _ in range(4):
-                s.tracker.cleared(s.tick())
-                s.tracker.step(1, s.tick(), (epoch,))
+                s.tracker.at(s.position, s.tick())
+                s.step()
         s.finish()
-        self.assertEqual([(u.number, u.steps, u.is_partial) for u in s.units],
-                         [(1, 4, False), (2, 4, False), (3, 4, False)])
+        self.assertEqual([(u.steps, u.is_partial) for u in s.units], [(4, False)] * 3)
 
     def test_episodes_before_the_steps(self):
         s = Script()
-        for epoch in range(3):
+        for _ in s.epochs(3):
             s.now += 20
             for _ in range(4):
-                s.tracker.cleared(s.tick())
-                s.tracker.step(1, s.tick(), (epoch,))
+                s.tracker.at(s.position, s.tick())
+                s.step()
         self.assertEqual(s.finish(), [])
         self.assertEqual(len(s.units), 3)
 
     def test_iterator_without_end(self):
         s, seen = Script(), []
-        s.tracker = Tracker(lambda u: seen.append((u.number, u.batches, u.steps)))
+        s.tracker = Tracker(lambda u: seen.append((u.batches, u.steps)))
         batches = s.iterate(s.loader(1000))
-        for epoch in range(3):
+        for _ in s.epochs(3):
             for _ in range(5):
                 next(batches)
-                s.tracker.step(1, s.tick(), (epoch,))
+                s.step()
         s.finish()
-        self.assertEqual(seen, [(1, 5, 5), (2, 5, 5), (3, 5, 5)])
+        self.assertEqual(seen, [(5, 5)] * 3)
 
     def test_several_passes_in_an_epoch(self):
         s = Script()
         a, b = s.loader(3), s.loader(2)
-        for epoch in range(2):
+        for _ in s.epochs(2):
             for _ in range(2):
-                for _ in s.iterate(a):
-                    s.tracker.step(1, s.tick(), (epoch,))
+                s.train(a)
                 s.evaluate(b)
         s.finish()
-        self.assertEqual([(u.number, u.batches) for u in s.units], [(1, 6), (2, 6)])
+        self.assertEqual([u.batches for u in s.units], [6, 6])
+
+    def test_validation_first(self):
+        s = Script()
+        a, v = s.loader(3), s.loader(2)
+        for _ in s.epochs(2):
+            s.evaluate(v)
+            s.train(a)
+        units = s.finish()
+        self.check(units, [3, 3])
+        self.assertEqual([(u.began, len(u.evaluations)) for u in units], [(3, 1), (15, 1)])
 
     def test_closures_that_set_gradients_to_zero(self):
         s = Script()
-        for epoch in range(3):
+        for _ in s.epochs(3):
             for _ in range(5):
-                s.tracker.cleared(s.tick())
-            s.tracker.step(1, s.tick(), (epoch,))
+                s.tracker.at(s.position, s.tick())
+            s.step()
         s.finish()
         self.assertEqual([(u.began, u.ended) for u in s.units], [(1, 7), (7, 13), (13, 19)])
+
+    def test_work_after_the_last_pass(self):
+        """As much as in the epoch before, but not what follows the loop."""
+        for after in (1, 50):
+            s = Script()
+            a, v = s.loader(3), s.loader(2)
+            for _ in s.epochs(2):
+                s.train(a)
+                s.now += 9  # saves examples
+            s.now += after
+            s.evaluate(v)
+            units = s.finish()
+            self.assertEqual(units[1].ended - units[1].began, units[0].ended - units[0].began)
 
     def test_evaluations_of_the_last_epoch_only(self):
         s = Script()
         a, v = s.loader(3), s.loader(2)
-        for epoch in range(2):
-            for _ in s.iterate(a):
-                s.tracker.step(1, s.tick(), (epoch,))
-        s.evaluate(v, position=(1,))
-        end = s.now + 1  # the time between a pass and the next epoch
+        for epoch in s.epochs(2):
+            s.train(a)
+            if epoch == 1:
+                s.evaluate(v)
+                end = s.now + 1  # the time between a pass and the next epoch
         s.evaluate(v)  # after the loop
         s.finish()
         self.assertEqual([len(u.evaluations) for u in s.units], [0, 1])
@@ -337,13 +360,29 @@ class PositionTest(unittest.TestCase):
         s, ends = Script(), []
         a, v = s.loader(3), s.loader(2)
         for fold in range(2):
-            for epoch in range(2):
-                for _ in s.iterate(a):
-                    s.tracker.step(1, s.tick(), (epoch, fold))
+            for _ in s.epochs(2, fold):
+                s.train(a)
             ends.append(s.now)
             s.evaluate(v)
         s.finish()
         self.assertEqual([u.ended for u in s.units][1::2], [end + 1 for end in ends])  # as between epochs
+
+    def test_left_within_an_epoch(self):
+        for is_error in (False, True):
+            s = Script()
+            a, v = s.loader(10), s.loader(2)
+            for epoch in s.epochs(2):
+                s.train(a, limit=4 if epoch else None)
+                if not epoch:
+                    s.evaluate(v)
+            self.check(s.finish(is_error), [10])
+
+    def test_evaluations_only(self):
+        s = Script()
+        for _ in s.epochs(3):
+            s.evaluate(s.loader(4))
+        s.finish()
+        self.assertEqual(s.units, [])
 
 
 if __name__ == "__main__":

@@ -272,7 +272,7 @@ def _observe_step(owner, name):
 def _step_begins(call):
     from ._torch import tracker
 
-    tracker().cleared(clock())
+    tracker().cleared()
 
 
 def _step_ended(call):

@@ -31,7 +31,6 @@ ROUND = re.compile(r"^(i_?|cur_?|curr_?|current_?|n_?|num_?|max_?|total_?|nb_?)?
                    r"(_?(i|idx|num|number|id|index|no|count))?$", re.I)
 STEP = re.compile(r"(^|_)(time)?(steps?|it(e?rs?|erations?)?|updates?|episodes?|rollouts?)(_|$)", re.I)
 BATCH_SIZE = re.compile(r"^(train|mini|per_device|per_gpu)?_?(train)?_?(batch_?size|batch_?sz|bsz?|mb_?size)$", re.I)
-LEARNING_RATE = re.compile("lr_find|find_lr|range_test")  # functions that try learning rates
 OTHERS = "torch.", "sklearn.", "jax.", "keras.", "courier_instrument"  # modules without the script's loop
 OWN_DICTIONARY = {"locals", "vars", "eval", "exec", "dir", "breakpoint"}
 HAS_SNAPSHOTS = sys.version_info < (3, 13)
@@ -172,15 +171,6 @@ def _frames(frame):
         frame = frame.f_back
 
 
-def _is_trial(frames):
-    return any(LEARNING_RATE.search(frame.f_code.co_name) for frame in frames)
-
-
-def is_trial():
-    """Whether the caller is below a function that tries learning rates, which is no epoch."""
-    return _is_trial(_frames(sys._getframe(2)))
-
-
 def batch_size():
     """The value of ``batch_size`` in the ranges of the loops that the caller is within; None without one."""
     for frame in _frames(sys._getframe(2)):
@@ -206,11 +196,11 @@ class Position:
         self.searches = 0
         self.counts_steps = False  # the script has a loop over steps, which forms no epochs
 
-    def read(self):
+    def read(self, is_step=False):
         """The values of the loop over epochs and of the loops around it; None without such a loop.
         A different result means another epoch, and the first item is the value of the loop."""
         for _ in range(2):
-            if self._code is None and not self._search():
+            if self._code is None and not self._search(is_step):
                 break
             frame = next((f for f in _frames(sys._getframe(2)) if f.f_code is self._code), None)
             values = frame and self._values(frame)
@@ -219,7 +209,7 @@ class Position:
             self._code = None  # the loop has ended; another one may have begun
         return None
 
-    def _search(self):
+    def _search(self, is_step):
         """Finds the outermost loop over epochs, or over rounds of clients. One within a loop over steps
         counts passes over the data of a step, as in reinforcement learning. A step whose innermost loop is
         over steps takes its batch from an iterator that begins again and again."""
@@ -227,11 +217,8 @@ class Position:
             return False
         self.searches += 1
         self._code = self.loop = None
-        frames = list(_frames(sys._getframe(3)))
-        if _is_trial(frames):
-            return False
         counts_steps, inner = False, None
-        for frame in frames:
+        for frame in _frames(sys._getframe(3)):
             if frame.f_globals.get("__name__", "").startswith(OTHERS):
                 continue
             for loop in reversed(loops_around(frame)):
@@ -244,7 +231,8 @@ class Position:
                     self._code = self.loop = None
                 inner = loop
         is_found = self._code is not None
-        self.counts_steps = counts_steps and not is_found
+        if is_step:
+            self.counts_steps = counts_steps and not is_found
         if is_found:
             self._names, self.searches = {}, 0
         return is_found

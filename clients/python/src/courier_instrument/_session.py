@@ -54,7 +54,7 @@ class Fit:
         after its evaluation."""
         self.last = number
         self.log(values)
-        seen = session().tracker.measured() if session().tracker else {}
+        seen = session().tracker.take() if session().tracker else {}
         self.held = number, clock(), dict(seen, batch_size=self.batch_size, **measured)
         if is_held or self.total is not None and self.total == self._first:
             session().held = self

@@ -5,6 +5,7 @@ import functools
 import itertools
 import os
 import sys
+import threading
 import weakref
 
 from . import _loop
@@ -13,6 +14,7 @@ from ._passes import Loader, Tracker
 from ._session import clock, session
 
 PROGRESS_SECONDS = 1.0  # at least, between two messages
+FIT = 0, "of a framework"  # the position while a framework trains
 
 _serials = itertools.count(1)
 
@@ -30,28 +32,41 @@ class Torch(Tracker):
 
     def __init__(self, owner):
         self._session = owner
-        self._has_begun = self.has_steps = False
+        self.has_steps = False
+        self._first, self._count = None, 0  # the time of the first step of all, and their number
         self._next_progress = 0.0
         self.open = []
         self.restart()
 
     def restart(self):
         """Forgets the current unit: a framework has taken over, or this is a new process."""
-        kept = [p for p in self.open if not p.steps]  # a framework may have begun its first pass
+        kept = self.open  # a framework may have begun its first pass
         super().__init__(self._report, self._announce)
-        self.open += kept
+        self.open = kept
         self._loop = _loop.Position()
-        self._base, self._skipped = None, 0
+        self._base = 0  # epochs before the first one of this process
+        self._number = 0  # of the last unit
         self._batch_size = None  # of steps without a loader
 
+    def position(self, is_step=False):
+        if self._session.fits:
+            return FIT
+        thread = threading.get_ident()
+        if self.unit is None or self.unit.position is None:
+            self._thread = thread
+        if thread != self._thread:  # that thread is not in the loop
+            return self.unit.position
+        return self._loop.read(is_step)
+
+    def here(self, search=False):
+        """Something happens that tells where the script is in its loop."""
+        if search:
+            self._loop.searches = 0  # the loop may begin here
+        self.at(self.position(), clock())
+
     def begin_pass(self, loader, now):
-        self._loop.searches = 0  # the loop may begin here
-        is_known = self.unit is not None and self.unit.position is not None
-        p = self.begin(loader, now, self._loop.read() if is_known else None)
-        if _loop.is_trial():
-            self.open.remove(p)  # its steps are not credited
-        p.asked = clock()  # starting workers takes time
-        return p
+        self._loop.searches = 0
+        return self.begin(loader, now, self.position())
 
     def step(self, optimizer, now, batch_size=None):
         if not self.has_steps and self.unit is not None:
@@ -60,35 +75,39 @@ class Torch(Tracker):
         self._step(id(optimizer), now)
 
     def _step(self, optimizer, now):
-        began, unit = self._boundary, self.unit
-        super().step(optimizer, now, None if self._session.fits else self._loop.read())
-        if self.unit is not unit and not (self.unit and self.unit.passes):
-            self._batch_size = self._batch_size or _loop.batch_size()
-        has_epochs = self.unit is not None and not self._loop.counts_steps
-        if not has_epochs and not self._has_begun and not self._session.fits:
+        super().step(optimizer, now, self.position(is_step=True))
+        unit = self.unit
+        self._first, self._count = self._first or now, self._count + 1
+        if self._count == 2 and not self._is_epoch(unit):
             # A loop over steps. Its epochs, if it has any, are those of the output.
-            self._session.send("loop", ago=now - (began or now), batch_size=_loop.batch_size())
-        self._has_begun = True
-        if now >= self._next_progress and has_epochs and self.unit.main is not None:
+            self._session.send("loop", ago=now - self._first, batch_size=_loop.batch_size())
+        elif unit is not None and not unit.loaders and unit.steps == 1:
+            self._batch_size = self._batch_size or _loop.batch_size()
+        if now >= self._next_progress and unit is not None and unit.length:
             self._next_progress = now + PROGRESS_SECONDS
-            self._session.send("progress", may_be_lost=True, batches=self.unit.batches,
-                               of=self.unit.main.loader.length)
+            self._session.send("progress", may_be_lost=True, batches=unit.batches, of=unit.length)
 
     def backward(self):
         """Gradients were computed. Until an optimizer makes a step, this counts as one within the script's
         loop over epochs: some scripts update by hand, and some steps are in graphs of torch.compile."""
-        if self.has_steps or self._session.fits or _is_traced():
-            return
-        if self._loop.read() is not None:
+        if not (self._session.fits or _is_traced()) and self.position() is not None:
             self._step(None, clock())
+
+    def cleared(self):
+        """Gradients are set to zero. With a loader, its batches show the same."""
+        self._first = self._first or clock()
+        if not any(p.fresh for p in self.open):
+            self.here()
 
     def saved(self, began):
         self._session.saved(began)
-        if self.unit is not None and self.unit.position is not None and self._loop.read() == self.unit.position:
-            self.unit.saved = clock()
+        self.here()
+
+    def _is_epoch(self, unit):
+        return unit is not None and not (self._session.fits or unit.position is None and self._loop.counts_steps)
 
     def _announce(self, unit):
-        if unit.number == 1 + self._skipped and not (self._session.fits or self._loop.counts_steps):
+        if not self._number and self._is_epoch(unit):
             self._base = self._session.base_for(1) + self._done_before(unit.position)
             self._session.announce(unit.began)
 
@@ -104,29 +123,26 @@ class Torch(Tracker):
 
     @quietly
     def _report(self, unit):
-        if self._session.fits or self._loop.counts_steps or unit.is_partial:
+        if unit.is_partial or not self._is_epoch(unit):
             return
-        if unit.position is None and unit.number == 1 + self._skipped and self.is_in_loop():
-            self._skipped += 1  # a warm-up before the script's loop over epochs
-            return
+        self._number += 1
         fields = dict(_measured(unit), **self._session.logged_between(unit.began, unit.until))
         fields.setdefault("batch_size", self._batch_size)
-        fields.update(evaluation=unit.evaluation_seconds or None, loop=unit.position is not None or None)
-        number = (self._base or 0) + unit.number - self._skipped
-        self._session.unit(self, number, unit.began, unit.ended, fields)
+        fields.update(evaluation=sum(e - b for b, e in unit.evaluations) or None,
+                      loop=unit.position is not None or None)
+        self._session.unit(self, self._base + self._number, unit.began, unit.ended, fields)
 
-    def measured(self):
-        """What the passes show about the current unit of a framework."""
-        return _measured(self.unit) if self.unit is not None else {}
+    def take(self):
+        """What the passes show about the unit of a framework that ends now."""
+        unit, self.unit = self.unit, None
+        return _measured(unit) if unit is not None else {}
 
 
 def _measured(unit):
     """The figures of the passes of a unit; none without a loader."""
-    if not unit.passes:
+    if not unit.loaders:
         return {}
-    sizes = {p.loader.batch_size for p in unit.passes}  # several loaders have none in common
-    return {"batches": unit.batches, "steps": unit.steps, "wait": unit.wait,
-            "batch_size": sizes.pop() if len(sizes) == 1 else None}
+    return {"batches": unit.batches, "steps": unit.steps, "wait": unit.wait, "batch_size": unit.batch_size}
 
 
 def loaders(module):
@@ -135,6 +151,7 @@ def loaders(module):
 
     def created(call):
         call.args[0]._courier = (next(_serials), clock())
+        loop.here(search=True)
 
     def asked(call):
         call.note = clock()
@@ -144,9 +161,9 @@ def loaders(module):
         if cell is None:
             cell = iterator._courier_pass = [None]
             # The finalizer refers to the cell, not to the iterator, which it would keep alive.
-            weakref.finalize(iterator, ended, cell, "abandoned").atexit = False
+            weakref.finalize(iterator, left, cell).atexit = False
         else:
-            loop.end(cell[0], "abandoned", began)  # an iterator of persistent workers begins again
+            loop.end(cell[0], False, began)  # an iterator of persistent workers begins again
         cell[0] = loop.begin_pass(loader, began)
         return cell
 
@@ -154,8 +171,12 @@ def loaders(module):
         begin(call.result, _describe(call.args[0], kinds), call.note)
 
     @quietly
-    def ended(cell, how):
-        loop.end(cell[0], how, clock())
+    def left(cell):
+        loop.end(cell[0], False, clock())
+
+    @quietly
+    def exhausted(cell):
+        loop.end(cell[0], True, clock())
 
     observe(module.DataLoader, "__init__", after=created)
     # Subclasses with an __iter__ of their own reach this one through super().
@@ -170,12 +191,13 @@ def loaders(module):
             batch = original(self)
         except StopIteration:
             if cell is not None:
-                ended(cell, "exhausted")
+                exhausted(cell)
             raise
         try:
             if cell is None:  # the iterator of a loader that is no DataLoader, as in fastai
                 cell = begin(self, Loader(next(_serials)), began)
-            p = cell[0] = loop.deliver(cell[0], began, clock())
+            p = cell[0]
+            loop.deliver(p, began, clock())
             if p.batches == 1 and p.loader.batch_size is None:
                 p.loader.batch_size = _first_dimension(batch)
         except Exception as error:
@@ -194,24 +216,20 @@ def _describe(loader, kinds):
     and warn if the dataset delivers more.
     """
     serial, created = loader.__dict__.get("_courier", (id(loader), 0.0))
-    length = None
+    length, size = None, loader.batch_size or getattr(loader.batch_sampler, "batch_size", None)
     if kinds is None or getattr(loader, "_dataset_kind", None) == kinds.Map:
         try:
             length = len(loader)
         except Exception:
             pass  # a sampler without a length
-    return Loader(serial, created, length, loader.batch_size)
+    return Loader(serial, created, length, size if type(size) is int else None)
 
 
-def _first_dimension(batch, depth=0):
-    """The length of the first tensor in a batch."""
-    shape = getattr(batch, "shape", None)
-    if shape is not None and len(shape):
-        return int(shape[0])
-    items = list(batch.values()) if isinstance(batch, dict) else batch
-    if depth < 3 and isinstance(items, (list, tuple)):
-        return next(filter(None, (_first_dimension(item, depth + 1) for item in items[:4])), None)
-    return None
+def _first_dimension(batch):
+    """The first dimension that all tensors of a batch have in common."""
+    items = batch.values() if isinstance(batch, dict) else batch if isinstance(batch, (list, tuple)) else [batch]
+    sizes = {tuple(getattr(item, "shape", None) or (None,))[0] for item in items}
+    return sizes.pop() if len(sizes) == 1 else None
 
 
 def optimizers(module):
@@ -226,6 +244,8 @@ def optimizers(module):
             failed("step", error)
 
     gradients(module.Optimizer)
+    # Creating one takes long, because it imports the compiler. It may be within the first epoch.
+    observe(module.Optimizer, "__init__", before=lambda call: loop.here(search=True))
     tensor = sys.modules["torch"].Tensor
     original, computed = tensor.backward, quietly(loop.backward)
 
@@ -244,7 +264,7 @@ def gradients(owner):
     """Observes where gradients are set to zero: in an optimizer, or in modules."""
     def cleared(call):
         if not _is_traced():
-            tracker().cleared(clock())
+            tracker().cleared()
 
     observe(getattr(owner, "Module", owner), "zero_grad", before=cleared)
 
