@@ -202,7 +202,9 @@ class Position:
         for _ in range(2):
             if self._code is None and not self._search(is_step):
                 break
-            frame = next((f for f in _frames(sys._getframe(2)) if f.f_code is self._code), None)
+            frame = sys._getframe(1)
+            while frame is not None and frame.f_code is not self._code:
+                frame = frame.f_back
             values = frame and self._values(frame)
             if values is not None:
                 return values

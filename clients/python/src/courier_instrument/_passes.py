@@ -142,24 +142,28 @@ class Tracker:
         """An optimizer has made a step."""
         # A finalizer of an iterator may end a pass at any time, so the passes are copied.
         passes, closed = [p for p in tuple(self.open) if p.fresh], self._closed
-        if not passes and closed is not None and closed.fresh and (closed.unit or closed.batches == 1):
-            passes = [closed]  # a loader that prefetches ends before the step of its last batch
         if len(passes) > 1:
             passes = _together(passes)
-        self.at(position, min([p.asked for p in passes], default=now))
-        is_credited = [self._credit(p, position) for p in passes]
+        elif not passes and closed is not None and closed.fresh and (closed.unit or closed.batches == 1):
+            passes = [closed]  # a loader that prefetches ends before the step of its last batch
+        unit = self.unit
+        if unit is None or unit.position != position:
+            self.at(position, min([p.asked for p in passes], default=now))
+        is_credited = False
+        for p in passes:
+            is_credited |= self._credit(p, position)
         for p in self.open:
             p.fresh, p.wait = 0, 0.0
         unit = self.unit
-        if position is None and not any(is_credited) and (passes or self._draws):
+        if position is None and not is_credited and (passes or self._draws):
             self._draws[optimizer] += 1
         elif unit is not None:
-            unit.optimizers.update(self._draws)
-            self._draws.clear()
             unit.optimizers[optimizer] += 1
             unit.last = now
             if not unit.has_begun:
                 unit.has_begun = True
+                unit.optimizers.update(self._draws)
+                self._draws.clear()
                 self._on_begin(unit)
 
     def _credit(self, p, position):

@@ -96,8 +96,10 @@ class Torch(Tracker):
     def cleared(self):
         """Gradients are set to zero. With a loader, its batches show the same."""
         self._first = self._first or clock()
-        if not any(p.fresh for p in self.open):
-            self.here()
+        for p in self.open:
+            if p.fresh:
+                return
+        self.here()
 
     def saved(self, began):
         self._session.saved(began)
