@@ -69,8 +69,8 @@ func TestReader_Slurm(t *testing.T) {
 			"JobID           JobName      State    Elapsed      NCPUS \n" +
 				"------------ ---------- ---------- ---------- ---------- \n" +
 				"1            resnet-la+  COMPLETED   00:01:00          4 \n",
-			"refused: sacct.txt:1: want a header of at least two columns, separated by commas, semicolons, tabs or" +
-				" bars (sacct --parsable2)\n",
+			"refused: sacct.txt:3: model: missing in the source: name its column with --columns model=NAME, or give" +
+				" --model\n",
 		},
 	} {
 		o := importer.Options{Now: now}

@@ -274,8 +274,7 @@ func durationsOf(values []float64, column, field string, isRequested bool) ([]fl
 		if n < 4 || 2*restarts >= n || slices.Max(all) > 3*slices.Min(all) {
 			return values, nil
 		}
-		return nil, refuse(ReasonInvalid, field, "is it the time of each epoch, or since the start of a run that"+
-			" was resumed? Name the column with --columns epoch_seconds=NAME if it is the time of each")
+		return nil, refuse(ReasonInvalid, field, unclearTime)
 	}
 	middle := slices.Sorted(slices.Values(steps))[len(steps)/2]
 	first := values[0] / middle
@@ -289,7 +288,8 @@ func durationsOf(values []float64, column, field string, isRequested bool) ([]fl
 	case field == FieldEpochSeconds || first >= 20 && !isTotal && !(isEven && (n > 3 || values[0] >= hour)):
 		return values, nil
 	}
-	return nil, refuse(ReasonInvalid, field, "is it the time of each epoch, or since the start? The values"+
-		" grow from %g to %g: name the column with --columns epoch_seconds=NAME if it is the time of each",
-		values[0], values[n-1])
+	return nil, refuse(ReasonInvalid, field, unclearTime)
 }
+
+const unclearTime = "is it the time of each epoch, or since the start of a run, which may have been resumed? Name" +
+	" the column with --columns epoch_seconds=NAME if it is the time of each"

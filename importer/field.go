@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -134,16 +135,11 @@ func Instant(text string, zone *time.Location) (time.Time, error) {
 	isValid := func(t time.Time, err error) bool {
 		return err == nil && t.Year() >= 1970 && t.Year() <= 2200
 	}
-	for _, layout := range zonedLayouts {
-		if t, err := time.Parse(layout, text); isValid(t, err) {
-			return t.UTC(), nil
-		}
-	}
-	for _, layout := range localLayouts {
+	for i, layout := range slices.Concat(zonedLayouts, localLayouts) {
 		t, err := time.ParseInLocation(layout, text, cmp.Or(zone, time.UTC))
 		switch {
 		case !isValid(t, err):
-		case zone == nil:
+		case zone == nil && i >= len(zonedLayouts):
 			return time.Time{}, fmt.Errorf("%q has no time zone: give --time-zone, such as"+
 				" --time-zone Europe/Amsterdam or --time-zone UTC", clip(text))
 		default:

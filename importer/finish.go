@@ -107,21 +107,17 @@ func (r *PastRun) timeText() (text string, digits int) {
 	if r.kept != nil { // events with their own IDs
 		return "", 0
 	}
-	times := []float64{r.Seconds}
-	if len(r.Epochs) > 0 {
-		times = times[:0]
-	}
+	times := []string{strconv.FormatFloat(r.Seconds, 'f', -1, 64)}
 	for i := range r.Epochs {
-		times = append(times, r.Epochs[i].Seconds)
+		times = append(times, strconv.FormatFloat(r.Epochs[i].Seconds, 'f', -1, 64))
 	}
-	var all []string
-	seen := map[string]bool{}
-	for _, v := range times {
-		s := strconv.FormatFloat(v, 'f', -1, 64)
-		if !seen[s] {
-			digits += len(strings.Trim(strings.ReplaceAll(s, ".", ""), "0"))
-		}
-		all, seen[s] = append(all, s), true
+	if len(r.Epochs) > 0 {
+		times = times[1:]
 	}
-	return strings.Join(all, " "), digits
+	text = strings.Join(times, " ")
+	slices.Sort(times)
+	for _, s := range slices.Compact(times) {
+		digits += len(strings.Trim(strings.ReplaceAll(s, ".", ""), "0"))
+	}
+	return text, digits
 }

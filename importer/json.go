@@ -15,12 +15,8 @@ import (
 	"courier/runner/output"
 )
 
-// Fields with one value per epoch.
-const (
-	listSeconds    = "epoch_seconds"
-	listAccuracies = "accuracies"
-	listLosses     = "losses"
-)
+// epochLists are the fields whose cell may have a list with one value per epoch: time, accuracy and loss.
+var epochLists = [...]string{"epoch_seconds", "accuracies", "losses"}
 
 // maxDocument is the maximum size of a JSON document of several lines.
 const maxDocument = 256 << 20
@@ -172,26 +168,16 @@ func (s *jsonSource) rows(line int, constants map[string]string, list []json.Raw
 
 // object reads an object as a row.
 func (s *jsonSource) object(line int, constants map[string]string, fields map[string]json.RawMessage) error {
-	row := record{line: line, cells: map[string]string{}}
-	for _, name := range []string{listSeconds, listAccuracies, listLosses} {
-		raw := fields[name]
-		if raw == nil || raw[0] != '[' {
-			continue
-		}
-		delete(fields, name)
-		var values []*float64
-		if json.Unmarshal(raw, &values) != nil {
-			row.broken = refuse(ReasonInvalid, name,
-				"want a list of numbers, one per epoch, such as [2.5, 2.1]")
-			continue
-		}
-		if row.lists == nil {
-			row.lists = map[string][]*float64{}
-		}
-		row.lists[name] = values
+	row := record{line: line, cells: maps.Clone(constants)}
+	if row.cells == nil {
+		row.cells = map[string]string{}
 	}
-	maps.Copy(row.cells, constants)
 	flatten(row.cells, "", fields)
+	for _, name := range epochLists {
+		if raw := fields[name]; raw != nil && raw[0] == '[' {
+			row.cells[name] = string(raw)
+		}
+	}
 	return s.add(row)
 }
 
@@ -250,30 +236,34 @@ func nested(fields map[string]json.RawMessage) (name string, list []json.RawMess
 	return name, list
 }
 
-// lists reads the fields with one value per epoch.
-func (d *runDraft) lists(of map[string][]*float64) *Refusal {
-	took := of[listSeconds]
-	for _, name := range []string{listAccuracies, listLosses} {
-		if list := of[name]; len(list) > 0 && len(list) != len(took) {
-			return refuse(ReasonEpochs, name, "%d values, but %d epochs have a time", len(list), len(took))
+// lists reads the cells with one value per epoch.
+func (d *runDraft) lists(cells map[string]string) *Refusal {
+	var lists [len(epochLists)][]*float64
+	for i, name := range epochLists {
+		if text := cells[name]; text != "" && json.Unmarshal([]byte(text), &lists[i]) != nil {
+			return refuse(ReasonInvalid, name, "want a list of numbers, one per epoch, such as [2.5, 2.1]")
+		}
+		if n := len(lists[i]); n > 0 && n != len(lists[0]) {
+			return refuse(ReasonEpochs, name, "%d values, but %d epochs have a time", n, len(lists[0]))
 		}
 	}
+	took, accuracies, losses := lists[0], lists[1], lists[2]
 	// A low percentage alone may look like a ratio.
-	arePercentages := slices.ContainsFunc(of[listAccuracies], func(v *float64) bool { return v != nil && *v > 1 })
+	arePercentages := slices.ContainsFunc(accuracies, func(v *float64) bool { return v != nil && *v > 1 })
 	for i, v := range took {
 		if v == nil || !(*v > 0) {
-			return refuse(ReasonPositive, listSeconds, "the time of epoch %d is not above 0", i+1)
+			return refuse(ReasonPositive, epochLists[0], "the time of epoch %d is not above 0", i+1)
 		}
 		e := PastEpoch{Number: uint32(i + 1), Seconds: *v}
-		if list := of[listAccuracies]; len(list) > 0 {
-			e.Accuracy = list[i]
+		if len(accuracies) > 0 {
+			e.Accuracy = accuracies[i]
 		}
 		if arePercentages && e.Accuracy != nil {
 			r := output.FromPercent(*e.Accuracy)
 			e.Accuracy = &r
 		}
-		if list := of[listLosses]; len(list) > 0 {
-			e.Loss = list[i]
+		if len(losses) > 0 {
+			e.Loss = losses[i]
 		}
 		d.epochs = append(d.epochs, e)
 	}

@@ -15,8 +15,7 @@ import (
 type record struct {
 	line   int // 0: unknown
 	cells  map[string]string
-	lists  map[string][]*float64 // values per epoch, of listSeconds, listAccuracies and listLosses
-	broken *Refusal              // why the row cannot be read
+	broken *Refusal // why the row cannot be read
 }
 
 // sampleRows is how many rows are read before the meaning of the columns is decided.
@@ -156,6 +155,9 @@ func (t *table) row(row *record) {
 	_, perEpoch := t.columns[FieldEpoch]
 	for field, column := range t.columns {
 		d.values[field] = inWords(field, column, row.cells[column])
+		if t.isOfJobs() && strings.HasSuffix(d.values[field], "+") {
+			d.values[field] = "" // sacct has truncated it
+		}
 		if v := numberOf(d.values[field]); t.percent[field] && v > 0 && v <= 100 {
 			d.values[field] += "%"
 			if v <= 1 && !perEpoch && !strings.Contains(column, "%") && row.broken == nil {
@@ -172,8 +174,8 @@ func (t *table) row(row *record) {
 			clip(row.cells[t.header[0]])))
 	case row.broken != nil && (!perEpoch || len(row.cells) == 0): // epochs may lack cells
 		t.reject(d.Place, row.broken)
-	case row.lists != nil:
-		if why := d.lists(row.lists); why != nil {
+	case strings.HasPrefix(row.cells[epochLists[0]], "["):
+		if why := d.lists(row.cells); why != nil {
 			t.reject(d.Place, why)
 			return
 		}

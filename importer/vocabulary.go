@@ -112,7 +112,8 @@ func meaningsOf(field, name string) []string {
 			all = append(all, compact(last))
 		}
 	}
-	if base, unit := output.CutUnit(plain); unit > 0 && slices.Contains(durations, field) {
+	isTime := slices.Contains(durations, field) || field == FieldStartedAt || field == FieldEndedAt
+	if base, unit := output.CutUnit(plain); unit > 0 && isTime {
 		all = append(all, compact(base))
 	}
 	return all

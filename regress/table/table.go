@@ -27,8 +27,8 @@ type Table struct {
 const beginning = 64 << 10
 
 // OpenCSV returns a reader of the rows below a header, and the header. The separator of cells is the comma,
-// semicolon, tab or bar. Lines of comments, titles and merged cells may stand above the header. The text is
-// UTF-8, or UTF-16 with a byte order mark.
+// semicolon, tab or bar, or blanks if all lines have the same number of words. Lines of comments, titles and
+// merged cells may stand above the header. The text is UTF-8, or UTF-16 with a byte order mark.
 func OpenCSV(r io.Reader) (rows *csv.Reader, header []string, err error) {
 	b := bufio.NewReaderSize(r, beginning)
 	begin, err := b.Peek(beginning)
@@ -88,19 +88,26 @@ func decodeUTF16(r io.Reader, order binary.ByteOrder) (*bufio.Reader, error) {
 const maxAbove = 8
 
 // separatorOf returns the separator of a text: the one with the highest minimum count per line, and of several
-// the one with the highest maximum.
+// the one with the highest maximum. Without one it is a blank if the lines have the same number of words.
 func separatorOf(begin string) rune {
-	lines := strings.SplitN(begin, "\n", maxAbove+2)
+	lines := strings.SplitN(strings.TrimRight(begin, "\r\n"), "\n", maxAbove+2)
+	lines = lines[:min(len(lines), maxAbove+1)]
 	best, fewest, most := ',', -1, 0
 	for _, separator := range ",;\t|" {
 		least, greatest := len(begin), 0
-		for _, line := range lines[:min(len(lines), maxAbove+1)] {
+		for _, line := range lines {
 			if n := strings.Count(line, string(separator)); strings.TrimSpace(line) != "" {
 				least, greatest = min(least, n), max(greatest, n)
 			}
 		}
 		if least > fewest || least == fewest && greatest > most {
 			best, fewest, most = separator, least, greatest
+		}
+	}
+	if words := len(strings.Fields(lines[0])); most == 0 && words > 1 && len(lines) > 1 {
+		isOther := func(line string) bool { n := len(strings.Fields(line)); return n > 0 && n != words }
+		if !slices.ContainsFunc(lines, isOther) {
+			return ' '
 		}
 	}
 	return best

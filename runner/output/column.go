@@ -2,6 +2,7 @@ package output
 
 import (
 	"bytes"
+	"cmp"
 	"math"
 	"regexp"
 	"slices"
@@ -66,14 +67,22 @@ var (
 func CutUnit(name string) (base string, unit float64) {
 	trimmed := strings.TrimRight(name, " )]")
 	i := strings.LastIndexFunc(trimmed, func(c rune) bool { return !unicode.IsLetter(c) })
-	if i <= 0 {
-		return name, 0
+	if i > 0 {
+		base, unit = trimmed[:i], secondsOf(trimmed[i+1:])
 	}
-	w := vocabulary[hashOf([]byte(trimmed[i+1:]))]
-	if w == nil {
-		return trimmed[:i], 0
+	hump := strings.LastIndexFunc(trimmed, unicode.IsUpper)
+	if hump > max(i+1, 0) && hump < len(trimmed)-1 && secondsOf(trimmed[hump:]) > 0 { // durationMillis
+		return trimmed[:hump], secondsOf(trimmed[hump:])
 	}
-	return trimmed[:i], w.seconds
+	return cmp.Or(base, name), unit
+}
+
+// secondsOf returns the seconds of a unit of time; 0 for another word.
+func secondsOf(word string) float64 {
+	if w := vocabulary[hashOf([]byte(word))]; w != nil {
+		return w.seconds
+	}
+	return 0
 }
 
 // ParseSeconds returns the seconds of a number, or of a text such as 8m13.5s, 1.2min, 01:02:03, 1-02:03:04
