@@ -117,7 +117,7 @@ func lossRank(x *reading) int {
 		n += partOfLoss
 	}
 	if x.name.kind == kindDistance {
-		n += partOfLoss / 2
+		n += 2 * partOfLoss
 	}
 	return n
 }

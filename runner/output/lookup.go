@@ -94,7 +94,7 @@ func (s *scanner) parts(i, end int) {
 	for j := i; j < end; j++ {
 		c := s.text[j]
 		isSeparator := c == '_' || c == '-' && !isTop(s.text, j) || c == '/' || c == '.' || c == '\'' || c == ':'
-		isHump := j > begin && c >= 'A' && c <= 'Z' && s.text[j-1] >= 'a' && s.text[j-1] <= 'z'
+		isHump := j > begin && c >= 'A' && c <= 'Z' && (s.text[j-1] < 'A' || s.text[j-1] > 'Z') // SmoothL1Loss
 		if isSeparator || isHump {
 			s.part(begin, j, end)
 			if begin = j; isSeparator {
