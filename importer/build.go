@@ -136,7 +136,7 @@ func (v *fieldValues) epochs(d *runDraft, run *PastRun) {
 		run.Done = uint32(v.count(FieldEpochsDone, schemas.MaxEpochs))
 	case last != 0 && last != float64(all) && last+1 != float64(all):
 		v.refuse(ReasonEpochs, FieldEpochsDone, "the run ended after epoch %s of %d, counted from 0 or 1: name a"+
-			" column of the number of epochs that it did with --columns epochs_done=NAME", clip(text), all)
+			" column of the number of epochs that it did with --columns epochs_done=NAME", schemas.Clip(text), all)
 	}
 	run.Setting.Epochs = max(all, run.Done)
 	if all == 0 && run.Done == 0 {
@@ -174,7 +174,7 @@ func (v *fieldValues) ending(d *runDraft, run *PastRun) {
 	isTimeout := word == "timeout" && run.Limit > 0
 	switch {
 	case !known:
-		v.refuse(ReasonInvalid, FieldOutcome, "%q is not finished, failed or cancelled", clip(word))
+		v.refuse(ReasonInvalid, FieldOutcome, "%q is not finished, failed or cancelled", schemas.Clip(word))
 	case outcome == "":
 		v.refuse(ReasonUnfinished, FieldOutcome, "the run is %s: only ended runs can be imported", word)
 	case len(d.epochs) == 0 && outcome != schemas.EventFinished && !isTimeout:

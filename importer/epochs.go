@@ -78,7 +78,7 @@ func (r *epochRun) constants(d *runDraft) *Refusal {
 	for _, field := range []string{FieldBatchSize, FieldCPUs} {
 		v, old := d.values[field], r.draft.values[field]
 		if v != "" && old != "" && numberOf(v) != numberOf(old) { // the values of the columns are numbers
-			return refuse(ReasonMixed, field, "the rows of one run have %s and %s", clip(old), clip(v))
+			return refuse(ReasonMixed, field, "the rows of one run have %s and %s", schemas.Clip(old), schemas.Clip(v))
 		}
 	}
 	for field, v := range d.values {
@@ -94,7 +94,7 @@ func (r *epochRun) constants(d *runDraft) *Refusal {
 func epochOf(d *runDraft, errorColumn string) (e epochRow, why *Refusal) {
 	number, err := strconv.ParseFloat(d.values[FieldEpoch], 64)
 	if err != nil || !(number >= 0 && number <= schemas.MaxEpochs) {
-		return e, refuse(ReasonInvalid, FieldEpoch, "%q is not an epoch number", clip(d.values[FieldEpoch]))
+		return e, refuse(ReasonInvalid, FieldEpoch, "%q is not an epoch number", schemas.Clip(d.values[FieldEpoch]))
 	}
 	e.number = number
 	v := &fieldValues{text: func(field string) string { return d.values[field] }}

@@ -53,7 +53,7 @@ func count(field, text string, limit uint64) (uint64, *Refusal) {
 	v, err := strconv.ParseFloat(strings.TrimSpace(text), 64) // accepts 128.0
 	if err != nil || v != math.Trunc(v) || !(v >= 1 && v <= float64(limit)) {
 		return 0, refuse(ReasonInvalid, field, "%q is not a whole number between 1 and %d",
-			clip(text), limit)
+			schemas.Clip(text), limit)
 	}
 	return uint64(v), nil
 }
@@ -88,11 +88,11 @@ func seconds(field, text string) (float64, *Refusal) {
 	case !known:
 		return 0, refuse(ReasonInvalid, field,
 			"%q is not a time in seconds, such as 493.5, or with a unit, such as 8m13.5s",
-			clip(text))
+			schemas.Clip(text))
 	case !(v > 0) && (v != 0 || field != FieldStartup):
-		return 0, refuse(ReasonPositive, field, "%s is not above 0 seconds", clip(text))
+		return 0, refuse(ReasonPositive, field, "%s is not above 0 seconds", schemas.Clip(text))
 	case v > schemas.MaxSLO.Seconds():
-		return 0, refuse(ReasonInvalid, field, "%s seconds is more than a year", clip(text))
+		return 0, refuse(ReasonInvalid, field, "%s seconds is more than a year", schemas.Clip(text))
 	}
 	return v, nil
 }
@@ -106,7 +106,7 @@ func ratio(field, text string) (*float64, *Refusal) {
 	}
 	if err != nil || !(v >= 0 && v <= 1) {
 		return nil, refuse(ReasonInvalid, field,
-			"%q is neither a number between 0 and 1 nor a percentage", clip(text))
+			"%q is neither a number between 0 and 1 nor a percentage", schemas.Clip(text))
 	}
 	return &v, nil
 }
@@ -141,13 +141,14 @@ func Instant(text string, zone *time.Location) (time.Time, error) {
 		case !isValid(t, err):
 		case zone == nil && i >= len(zonedLayouts):
 			return time.Time{}, fmt.Errorf("%q has no time zone: give --time-zone, such as"+
-				" --time-zone Europe/Amsterdam or --time-zone UTC", clip(text))
+				" --time-zone Europe/Amsterdam or --time-zone UTC", schemas.Clip(text))
 		default:
 			return t.UTC(), nil
 		}
 	}
 	if dayOrMonthFirst.MatchString(text) {
-		return time.Time{}, fmt.Errorf("%q may begin with the day or with the month: write 2020-10-21", clip(text))
+		return time.Time{}, fmt.Errorf("%q may begin with the day or with the month: write 2020-10-21",
+			schemas.Clip(text))
 	}
 	if v, err := strconv.ParseFloat(text, 64); err == nil {
 		switch {
@@ -159,7 +160,7 @@ func Instant(text string, zone *time.Location) (time.Time, error) {
 	}
 	return time.Time{}, fmt.Errorf("%q is not a timestamp such as 2020-10-21T13:57:28Z,"+
 		" 2020-10-21 13:57:28, 2020-10-21, or seconds or milliseconds since 1970",
-		clip(text))
+		schemas.Clip(text))
 }
 
 // outcomes maps words in sources to outcomes; "" is a run that has not ended.

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"courier/schemas"
 )
 
 // Finish schedules the runs without timestamps, rejects copies, sets the job IDs, and returns all
@@ -91,7 +93,7 @@ func (r *Reader) rejectCopies() {
 		}
 		if o := first[times]; o != nil {
 			return refuse(ReasonCopied, FieldSeconds, "%s s is exactly the time of %s",
-				clip(times), o.Place)
+				schemas.Clip(times), o.Place)
 		}
 		first[times] = run
 		return nil

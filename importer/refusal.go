@@ -50,11 +50,3 @@ func (r *Refusal) Error() string {
 func refuse(reason, field, format string, values ...any) *Refusal {
 	return &Refusal{Reason: reason, Field: field, Message: fmt.Sprintf(format, values...)}
 }
-
-// clip truncates untrusted text for a message.
-func clip(s string) string {
-	if len(s) > 60 {
-		return s[:60] + "…"
-	}
-	return s
-}

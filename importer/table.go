@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"courier/runner/output"
+	"courier/schemas"
 )
 
 // record is a row of a table.
@@ -171,7 +172,7 @@ func (t *table) row(row *record) {
 	case t.isOfJobs() && t.isStep(d.values[FieldRunID]):
 	case t.hasSums && slices.Contains(sums, strings.ToLower(row.cells[t.header[0]])):
 		t.reject(d.Place, refuse(ReasonInvalid, "", "the row %q sums up others: it is no run or epoch",
-			clip(row.cells[t.header[0]])))
+			schemas.Clip(row.cells[t.header[0]])))
 	case row.broken != nil && (!perEpoch || len(row.cells) == 0): // epochs may lack cells
 		t.reject(d.Place, row.broken)
 	case strings.HasPrefix(row.cells[epochLists[0]], "["):

@@ -60,7 +60,7 @@ func (e *Replayed) Subject() string { return DeadReplayedSubject(e.Stream) }
 // Validate implements Event.
 func (e *Replayed) Validate() error {
 	if len(e.DataDigest) != 64 {
-		return Invalid("data_digest", "%q is not a sha256 in hex", clip(e.DataDigest))
+		return Invalid("data_digest", "%q is not a sha256 in hex", Clip(e.DataDigest))
 	}
 	return cmp.Or(e.Stamp.validate(), required("letter_id", e.LetterID, "the event_id of the dead letter"))
 }

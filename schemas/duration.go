@@ -29,7 +29,7 @@ func (d *Duration) UnmarshalJSON(b []byte) error {
 func (d *Duration) UnmarshalText(b []byte) error {
 	v, err := ParseDuration(string(b))
 	if err == nil && v == 0 {
-		err = Invalid("slo", `%q is not positive; want a duration such as "10m"`, clip(string(b)))
+		err = Invalid("slo", `%q is not positive; want a duration such as "10m"`, Clip(string(b)))
 	}
 	if err != nil {
 		return err
@@ -54,7 +54,7 @@ func ParseInstant(text string, now time.Time) (time.Time, error) {
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
 		return at, fmt.Errorf("want an instant such as 2026-11-28T08:00:00Z, or a duration before now "+
-			"such as 24h or 7d, not %q", clip(text))
+			"such as 24h or 7d, not %q", Clip(text))
 	}
 	return at, nil
 }
@@ -67,7 +67,7 @@ func ParseDuration(s string) (time.Duration, error) {
 	if days, rest, found := strings.Cut(text, "d"); found {
 		n, err := strconv.ParseFloat(days, 64)
 		if math.Abs(n) > MaxSLO.Hours()/hoursPerDay {
-			return 0, Invalid("slo", "%q is longer than %s", clip(s), FormatSeconds(MaxSLO.Seconds()))
+			return 0, Invalid("slo", "%q is longer than %s", Clip(s), FormatSeconds(MaxSLO.Seconds()))
 		}
 		if err == nil {
 			text = strconv.FormatFloat(n*hoursPerDay, 'f', -1, 64) + "h" + rest
@@ -79,9 +79,9 @@ func ParseDuration(s string) (time.Duration, error) {
 	case err == nil:
 		return d, nil
 	case text != "" && isDigit(text[len(text)-1]):
-		return 0, Invalid("slo", `%q: missing unit, use for example "10m"`, clip(s))
+		return 0, Invalid("slo", `%q: missing unit, use for example "10m"`, Clip(s))
 	}
-	return 0, Invalid("slo", `%q is not a duration such as "10m", "90s", "1h30m" or "2d"`, clip(s))
+	return 0, Invalid("slo", `%q is not a duration such as "10m", "90s", "1h30m" or "2d"`, Clip(s))
 }
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }

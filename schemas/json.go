@@ -57,7 +57,7 @@ func jsonError(err error) *Error {
 	case errors.As(err, &syntactic):
 		return Invalid("", "not JSON at byte %d: %v", syntactic.ByteOffset+1, syntactic.Err)
 	case !errors.As(err, &semantic):
-		return Invalid("", "not JSON: %s", clip(err.Error()))
+		return Invalid("", "not JSON: %s", Clip(err.Error()))
 	}
 
 	field := fieldAt(semantic.JSONPointer)
@@ -75,7 +75,7 @@ func valueName(e *jsonv2.SemanticError) string {
 	case e.JSONKind == '{':
 		return "object"
 	case e.JSONKind == '0' && e.JSONValue != nil:
-		return "number " + clip(string(e.JSONValue))
+		return "number " + Clip(string(e.JSONValue))
 	}
 	return e.JSONKind.String()
 }
@@ -88,7 +88,7 @@ func fieldAt(place jsontext.Pointer) string {
 			names = append(names, name)
 		}
 	}
-	return clip(strings.Join(names, "."))
+	return Clip(strings.Join(names, "."))
 }
 
 // fieldNames lists the JSON names of the fields of a struct.

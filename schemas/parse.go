@@ -16,7 +16,7 @@ import (
 func Parse(subject string, data []byte) (Event, error) {
 	e := newEvent(subject)
 	if e == nil {
-		return nil, Invalid("", "no event has the subject %q", clip(subject))
+		return nil, Invalid("", "no event has the subject %q", Clip(subject))
 	}
 	if err := decode(data, e, tolerant); err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func validateEvent(e Event, subject string) (Event, error) {
 	}
 	if e.Subject() != subject {
 		return nil, Invalid("", "the body belongs on subject %q, not on %q",
-			clip(e.Subject()), clip(subject))
+			Clip(e.Subject()), Clip(subject))
 	}
 	return e, nil
 }

@@ -213,7 +213,7 @@ func (r *PromoteRequest) Validate() error {
 	if !IsDigestPrefix(r.ModelDigest) {
 		return Invalid("model_digest",
 			"%q is not %d to 64 digits of a sha256 in hex; regressor.list shows them",
-			clip(r.ModelDigest), MinDigestDigits)
+			Clip(r.ModelDigest), MinDigestDigits)
 	}
 	return cmp.Or(validateTarget(r.Target, false), validateText("reason", r.Reason))
 }

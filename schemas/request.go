@@ -262,7 +262,7 @@ func (r *JobRequest) validateLabels() error {
 	for k, v := range r.Labels {
 		if k == "" || validateText("labels", k) != nil || validateText("labels", v) != nil {
 			return Invalid("labels",
-				"%q: want names and values of printable text, at most %d bytes", clip(k), maxText)
+				"%q: want names and values of printable text, at most %d bytes", Clip(k), maxText)
 		}
 	}
 	return validateLength("labels", len(r.Labels), maxLabels)

@@ -44,7 +44,7 @@ func (e *JobAdmitted) Subject() string { return JobSubject(e.JobID, EventAdmitte
 // Validate implements Event.
 func (e *JobAdmitted) Validate() error {
 	if e.Advice.JobID != e.JobID {
-		return Invalid("advice", "is for job %q, want %q", clip(e.Advice.JobID), clip(e.JobID))
+		return Invalid("advice", "is for job %q, want %q", Clip(e.Advice.JobID), Clip(e.JobID))
 	}
 	return cmp.Or(e.JobStamp.validate(), OneOf("action", e.Advice.Action, ActionStart), e.Advice.Validate())
 }

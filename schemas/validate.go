@@ -41,7 +41,7 @@ func ValidToken(s string) bool {
 
 func validateToken(field, s string) error {
 	if !ValidToken(s) {
-		return Invalid(field, "%q is not a name of 1 to 64 characters from a-z, 0-9, _ and -", clip(s))
+		return Invalid(field, "%q is not a name of 1 to 64 characters from a-z, 0-9, _ and -", Clip(s))
 	}
 	return nil
 }
@@ -69,7 +69,7 @@ func validateText(field, s string) error {
 	}
 	for _, c := range s {
 		if isControl(c) || c == '\uFFFD' {
-			return Invalid(field, "%q contains a character that is not printable", clip(s))
+			return Invalid(field, "%q contains a character that is not printable", Clip(s))
 		}
 	}
 	return nil
@@ -142,7 +142,7 @@ func OneOf[S ~string](field string, value S, allowed ...S) error {
 			names = append(names, string(v))
 		}
 	}
-	return Invalid(field, "%q is not one of %s", clip(string(value)), strings.Join(names, ", "))
+	return Invalid(field, "%q is not one of %s", Clip(string(value)), strings.Join(names, ", "))
 }
 
 // validateLength accepts a text, or a list, with at most some bytes, or entries.
@@ -179,8 +179,8 @@ func validateRatios(fields ...ratioField) error {
 // finite reports whether v is nil or a finite number.
 func finite(v *float64) bool { return v == nil || !math.IsNaN(*v) && !math.IsInf(*v, 0) }
 
-// clip truncates untrusted text for an error message.
-func clip(s string) string {
+// Clip truncates untrusted text for an error message.
+func Clip(s string) string {
 	if len(s) > 80 {
 		return strings.ToValidUTF8(s[:80], "") + "…"
 	}
