@@ -148,6 +148,7 @@ func statusOf(j *cluster.Job) schemas.JobStatus {
 		BatchSize:  j.Setting.BatchSize,
 		CPUs:       j.Setting.CPUs,
 		Workers:    j.Setting.Workers,
+		Loaders:    j.Setting.Loaders,
 		Epochs:     j.Setting.Epochs,
 		EpochsDone: j.EpochsDone,
 		Run:        j.Run,

@@ -38,8 +38,9 @@ func Job(out io.Writer, j *schemas.JobStatus, ends string) error {
 
 var bottlenecks = map[schemas.Bottleneck]string{
 	schemas.BottleneckMemory:  "it waits for memory",
-	schemas.BottleneckInput:   "it waits for its storage",
+	schemas.BottleneckInput:   "it waits for its input",
 	schemas.BottleneckCPU:     "it uses all of its CPUs",
+	schemas.BottleneckThreads: "it has more threads than available CPUs",
 	schemas.BottleneckSurplus: "it would be as fast with one CPU less",
 }
 
@@ -48,6 +49,9 @@ func headline(j *schemas.JobStatus) string {
 		schemas.FormatCount(uint64(j.Epochs), "epoch"))
 	if j.CPUs > 0 {
 		text += fmt.Sprintf(", %s on %s", schemas.FormatBatchSize(j.BatchSize), schemas.FormatShape(j.Workers, j.CPUs))
+		if j.Loaders > 0 {
+			text += ", " + schemas.FormatCount(uint64(j.Loaders), "loader")
+		}
 	}
 	return text
 }

@@ -53,11 +53,11 @@ func (j *job) startAdaptation() error {
 	if means == AdaptOff {
 		means = ""
 	}
-	j.adaptation = newAdaptation(means, &j.o.Request, s)
+	j.adaptation = newAdaptation(batchSizeMoves, means, j.o.Request.WithDefaults().BatchSizes, s)
 	if len(j.o.Request.Loaders) < 2 {
 		means = ""
 	}
-	j.loading = newLoaderAdaptation(means, &j.o.Request, s)
+	j.loading = newAdaptation(loaderMoves, means, j.o.Request.Loaders, s)
 	j.startSharing()
 	j.control = controlFile{BatchSize: s.BatchSize, Loaders: s.Loaders, FromEpoch: 1}
 	movesByControl := j.o.Adapt == AdaptControl || j.sharing.means == schemas.ByControl
@@ -149,34 +149,25 @@ func (j *job) publishMove(e *schemas.Moved) {
 	e.Reason = truncateReason(e.Reason)
 	j.result.Moves = append(j.result.Moves, *e)
 	j.out.Add(e)
-	switch e.Outcome {
+	switch from, to := moveTexts(e); e.Outcome {
 	case schemas.MoveRefused:
-		j.screen.message("%s rejected: %s", toText(e), schemas.OneLine(e.Reason))
+		j.screen.message("%s rejected: %s", to, schemas.OneLine(e.Reason))
 	case schemas.MoveDryRun:
-		j.screen.message("%s would be changed to %s, but moves are not turned on",
-			fromText(e), toText(e))
+		j.screen.message("%s would be changed to %s, but moves are not turned on", from, to)
 	case schemas.MoveUndone:
-		j.screen.message("returning to %s: %s",
-			fromText(e), schemas.OneLine(e.Reason))
+		j.screen.message("returning to %s: %s", from, schemas.OneLine(e.Reason))
 	}
 }
 
-// fromText returns what a move changes, for a message.
-func fromText(e *schemas.Moved) string {
-	return moveText(e, e.FromBatchSize, e.FromCPUs, e.FromLoaders)
-}
-
-// toText returns what a move changes it to.
-func toText(e *schemas.Moved) string { return moveText(e, e.ToBatchSize, e.ToCPUs, e.ToLoaders) }
-
-func moveText(e *schemas.Moved, batchSize, cpus, loaders uint32) string {
+// moveTexts returns what a move changes and to what, for a message.
+func moveTexts(e *schemas.Moved) (from, to string) {
 	switch e.Move {
 	case schemas.MoveCPUs:
-		return cpuMoves.format(cpus)
+		return cpuMoves.format(e.FromCPUs), cpuMoves.format(e.ToCPUs)
 	case schemas.MoveLoaders:
-		return loaderMoves.format(loaders)
+		return loaderMoves.format(e.FromLoaders), loaderMoves.format(e.ToLoaders)
 	}
-	return batchSizeMoves.format(batchSize)
+	return batchSizeMoves.format(e.FromBatchSize), batchSizeMoves.format(e.ToBatchSize)
 }
 
 // stopForRestart stops the process if a move requires a restart. It is called at the end of an

@@ -245,6 +245,63 @@ func TestRun_ChangesTheBatchSizeWithTheControlFile(t *testing.T) {
 	}
 }
 
+// A training that waits for its input gets more data loaders, and loses those that bring nothing.
+func TestRun_ChangesTheLoadersWithTheControlFile(t *testing.T) {
+	a := startRun(t, "loading", trainingCommand("loaders", "12"), func(o *runner.Options) {
+		o.Adapt, o.NoPTY, o.Request.Loaders, o.Request.Epochs = runner.AdaptControl, true, []int{1, 2, 4}, 12
+	})
+	a.runEpochs(1, 2)
+	start := a.started()
+	want := []string{schemas.MoveBatchSize, schemas.MoveLoaders}
+	if start.Loaders != 1 || !cmp.Equal(want, start.Moves) {
+		t.Errorf("started with %d loaders and moves %q, want 1 and %q", start.Loaders, start.Moves, want)
+	}
+	advise := func(cause uint64, after, from, to uint32) {
+		with := a.alternative(16, 2, after, 0.5/float64(to))
+		without := a.alternative(16, 2, after, 0.5/float64(from))
+		with.Loaders, without.Loaders = to, from
+		message := fmt.Sprintf("changing the number of loaders from %d to %d at the next epoch", from, to)
+		a.repeat(message, func() {
+			a.publishAdvice(cause, start.Run, after, schemas.Advice{
+				Action:       schemas.ActionLoaders,
+				Alternatives: []schemas.Alternative{with, without},
+				Move: &schemas.PlannedMove{
+					Purpose: schemas.MoveInput, FromCPUs: 2, ToCPUs: 2, FromLoaders: from, ToLoaders: to,
+				},
+			})
+			cause++
+		})
+	}
+	advise(100, 1, 1, 2)
+	a.runEpochs(2, 6) // the move is assessed after epoch 5
+	advise(200, 5, 2, 4)
+	a.runEpochs(6, 10)
+	a.stderr.Await(t, "returning to 2 loaders")
+	a.runEpochs(10, 12)
+	if result := a.close(); result.Setting.Loaders != 2 {
+		t.Errorf("%d loaders at the end, want 2", result.Setting.Loaders)
+	}
+	var loaders []uint32
+	for _, e := range stored(t, a.bus, schemas.JobSubject(a.id, schemas.EventEpoch), 12) {
+		loaders = append(loaders, e.(*schemas.Epoch).Loaders)
+	}
+	if diff := cmp.Diff([]uint32{1, 1, 2, 2, 2, 2, 4, 4, 4, 4, 2, 2}, loaders); diff != "" {
+		t.Errorf("loaders of the epochs (-want +got):\n%s", diff)
+	}
+	var outcomes []string
+	for _, e := range stored(t, a.bus, schemas.JobSubject(a.id, schemas.EventMoved), 4) {
+		e := e.(*schemas.Moved)
+		if err := e.Validate(); err != nil {
+			t.Error(err)
+		}
+		outcomes = append(outcomes, fmt.Sprintf("%s %d→%d", e.Outcome, e.FromLoaders, e.ToLoaders))
+	}
+	want = []string{"carried_out 1→2", "kept 1→2", "carried_out 2→4", "undone 2→4"}
+	if diff := cmp.Diff(want, outcomes); diff != "" {
+		t.Errorf("moves (-want +got):\n%s", diff)
+	}
+}
+
 func TestRun_ChangesTheBatchSizeWithARestart(t *testing.T) {
 	for _, noPTY := range []bool{true, false} {
 		t.Run(fmt.Sprintf("no-pty=%v", noPTY), func(t *testing.T) { testChangeWithRestart(t, noPTY) })

@@ -55,31 +55,17 @@ type adaptationStep struct {
 	moved *schemas.Moved // event to publish, without its stamp; nil: none
 }
 
-// newAdaptation returns the adaptation of the batch size.
-func newAdaptation(means string, request *schemas.JobRequest, s *schemas.Setting) *adaptation {
+// newAdaptation returns the adaptation of a run to some values of its request.
+func newAdaptation(kind moveKind, means string, values []int, s *schemas.Setting) *adaptation {
 	return &adaptation{
-		moveKind:   batchSizeMoves,
+		moveKind:   kind,
 		means:      means,
-		values:     request.WithDefaults().BatchSizes,
+		values:     values,
 		epochs:     s.Epochs,
-		current:    s.BatchSize,
+		current:    *kind.setting(s),
 		barredTill: map[uint32]time.Time{},
 		reports:    map[string]time.Time{},
 	}
-}
-
-// newCPUAdaptation returns the adaptation of the CPUs of an elastic job.
-func newCPUAdaptation(means string, request *schemas.JobRequest, s *schemas.Setting) *adaptation {
-	a := newAdaptation(means, request, s)
-	a.moveKind, a.values, a.current = cpuMoves, request.CPUs, s.CPUs
-	return a
-}
-
-// newLoaderAdaptation returns the adaptation of the data loaders.
-func newLoaderAdaptation(means string, request *schemas.JobRequest, s *schemas.Setting) *adaptation {
-	a := newAdaptation(means, request, s)
-	a.moveKind, a.values, a.current = loaderMoves, request.Loaders, s.Loaders
-	return a
 }
 
 // addAdvice takes advice for this run. The last epoch ended elapsed before now, and startupSeconds

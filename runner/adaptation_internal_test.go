@@ -272,9 +272,8 @@ func TestAdaptation(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			a := newAdaptation(tt.means, &schemas.JobRequest{
-				BatchSizes: []int{16, 32, 64},
-			}, &schemas.Setting{BatchSize: 16, Epochs: 20})
+			a := newAdaptation(batchSizeMoves, tt.means, []int{16, 32, 64},
+				&schemas.Setting{BatchSize: 16, Epochs: 20})
 			a.done = 1
 			now := time.Unix(1_790_000_000, 0)
 			var got []string
@@ -346,9 +345,8 @@ func FuzzAdaptation(f *testing.F) {
 		if restart {
 			means = schemas.ByRestart
 		}
-		a := newAdaptation(means, &schemas.JobRequest{
-			BatchSizes: []int{16, 32, 64},
-		}, &schemas.Setting{BatchSize: 16, Epochs: 50})
+		a := newAdaptation(batchSizeMoves, means, []int{16, 32, 64},
+			&schemas.Setting{BatchSize: 16, Epochs: 50})
 		now, startup, seen := time.Unix(1_790_000_000, 0), 0.1, []uint32{16}
 		for i, b := range script {
 			var s adaptationStep
@@ -385,7 +383,7 @@ func FuzzAdaptation(f *testing.F) {
 func TestAdaptation_BarsAFailedMove(t *testing.T) {
 	start := time.Unix(0, 0)
 	for _, isWithdrawn := range []bool{false, true} {
-		a := newAdaptation(schemas.ByDocker, &schemas.JobRequest{BatchSizes: []int{16, 64}},
+		a := newAdaptation(batchSizeMoves, schemas.ByDocker, []int{16, 64},
 			&schemas.Setting{BatchSize: 16, Epochs: 20})
 		a.addEpoch(1, 16, 1, start)
 		if s := a.addAdvice(advised(7, 1, 64, 0.5, 1), start, 0, nil); s.value != 64 {

@@ -18,8 +18,7 @@ func cpuMove(cause uint64, after uint32, m schemas.PlannedMove, with, without fl
 
 // newSharing returns the adaptation of the CPUs of a job with 1,000 epochs.
 func newSharing(cpus uint32) *adaptation {
-	request := &schemas.JobRequest{CPUs: schemas.CPUs{1, 2, 4}}
-	return newCPUAdaptation(schemas.ByWeight, request, &schemas.Setting{
+	return newAdaptation(cpuMoves, schemas.ByWeight, []int{1, 2, 4}, &schemas.Setting{
 		BatchSize: 16, CPUs: cpus, Epochs: 1000,
 	})
 }

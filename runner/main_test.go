@@ -120,6 +120,25 @@ var trainingJobs = map[string]func(arguments []string) int{
 		}
 		return 0
 	},
+	// loaders N: prints epochs with the data loaders of the control file, of which two are used.
+	"loaders": func(arguments []string) int {
+		n, _ := strconv.Atoi(arguments[0])
+		input := bufio.NewScanner(os.Stdin)
+		for i := 1; i <= n; i++ {
+			var c struct {
+				Loaders int `json:"loaders"`
+			}
+			text, err := os.ReadFile(os.Getenv("COURIER_CONTROL"))
+			if err != nil || json.Unmarshal(text, &c) != nil || c.Loaders < 1 {
+				fmt.Println("control file", string(text), err)
+				return 1
+			}
+			fmt.Println("begin", i)
+			input.Scan()
+			fmt.Printf("{\"epoch\":%d,\"seconds\":%g,\"loaders\":%d}\n", i, 0.5/float64(min(2, c.Loaders)), c.Loaders)
+		}
+		return 0
+	},
 	// workers CPUS N: prints epochs with the CPUs of the control file, which must be CPUS at first. An
 	// epoch takes half a second divided by the CPUs.
 	"workers": func(arguments []string) int {

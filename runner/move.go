@@ -198,14 +198,14 @@ func (m *move) tooSlow(after float64, epochsLeft int, now time.Time) string {
 func (m *move) event(a *adaptation, outcome, reason string) *schemas.Moved {
 	e := m.Moved
 	e.Move, e.Outcome, e.Means, e.Reason = a.kind, outcome, a.means, reason
-	e.FromBatchSize, e.ToBatchSize = m.from, m.to
+	e.FromBatchSize, e.ToBatchSize = m.batchSize, m.batchSize
 	switch a.kind {
+	case schemas.MoveBatchSize:
+		e.FromBatchSize, e.ToBatchSize = m.from, m.to
 	case schemas.MoveCPUs:
 		e.FromCPUs, e.ToCPUs = m.from, m.to
-		e.FromBatchSize, e.ToBatchSize = m.batchSize, m.batchSize
 	case schemas.MoveLoaders:
 		e.FromLoaders, e.ToLoaders = m.from, m.to
-		e.FromBatchSize, e.ToBatchSize = m.batchSize, m.batchSize
 	}
 	return &e
 }

@@ -88,7 +88,7 @@ func (j *job) isElastic() bool {
 // was granted.
 func (j *job) startSharing() {
 	s := &j.result.Setting
-	j.sharing = newCPUAdaptation("", &j.o.Request, s)
+	j.sharing = newAdaptation(cpuMoves, "", j.o.Request.CPUs, s)
 	if !j.isElastic() {
 		return
 	}

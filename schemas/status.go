@@ -188,6 +188,8 @@ type JobStatus struct {
 	CPUs uint32 `json:"cpus,omitempty"`
 	// Number of workers; absent for a single one.
 	Workers uint32 `json:"workers,omitempty"`
+	// Data loaders of each worker in the last epoch; absent for none.
+	Loaders uint32 `json:"loaders,omitempty"`
 	// Total epochs.
 	Epochs uint32 `json:"epochs,omitempty"`
 	// Epochs completed so far.

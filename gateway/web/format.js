@@ -7,8 +7,10 @@ export const number = (v, digits = 0) => (known(v) ? v.toLocaleString('en', { ma
 export const percent = (ratio, digits = 0) => (known(ratio) ? (100 * ratio).toFixed(digits) + '\u00a0%' : unknown);
 const cpus = (n) => `${number(n)} ${n === 1 ? 'CPU' : 'CPUs'}`;
 
-// shape describes the workers of a job or an alternative, absent for a single one, with the CPUs of each.
-export const shape = ({ workers, cpus: n }) => (workers > 1 ? `${number(workers)} workers of ${cpus(n)} each` : cpus(n));
+// shape describes the workers of a job or an alternative, absent for a single one, with the CPUs and data
+// loaders of each.
+export const shape = ({ workers, cpus: n, loaders }) => `${workers > 1 ? `${number(workers)} workers of ${cpus(n)} each` : cpus(n)}${
+  loaders ? `, ${number(loaders)} ${loaders === 1 ? 'loader' : 'loaders'}` : ''}`;
 
 // probability formats a probability. It shows no prediction as certain: a probability of 0 or 1 is one
 // that floating-point numbers cannot tell from it.

@@ -10,7 +10,8 @@
 // Otherwise it reads any output by its structure, and lines of Courier's own format. They have no other
 // fields than these, of which only epoch is required:
 //
-//	{"epoch":1,"seconds":2.5,"loss":0.31,"accuracy":0.97,"validation_samples":597,"batch_size":32,"cpus":2}
+//	{"epoch":1,"seconds":2.5,"loss":0.31,"accuracy":0.97,"validation_samples":597,"batch_size":32,"cpus":2,
+//	"loaders":4}
 //
 // A Log reads the files of loggers, and Values reads the measurements of the instrumentation. Both use the
 // same vocabulary.

@@ -158,5 +158,5 @@ func (g *Log) end(at time.Time) []EpochReport {
 // ownLine matches a line of Courier's own format: an object that has no other fields. All other objects are
 // recognised by structure, because they may be about a batch or a part of an epoch.
 var ownLine = regexp.MustCompile(
-	`(?i)^\{(?:\s*"(?:epoch|seconds|loss|accuracy|(?:validation_)?samples|batch_size|cpus)"` +
+	`(?i)^\{(?:\s*"(?:epoch|seconds|loss|accuracy|(?:validation_)?samples|batch_size|cpus|loaders)"` +
 		`\s*:[^:{]*(?:,|\}$))+$`)

@@ -61,6 +61,19 @@ class JobTest(unittest.TestCase):
         self.assertEqual([line["accuracy"] for line in channel.lines], [0.25, 0.5])
         self.assertTrue(all(line["seconds"] >= 0 for line in channel.lines))
 
+    def test_reports_the_advised_loaders(self):
+        with tempfile.TemporaryDirectory() as directory, Channel() as channel:
+            path = os.path.join(directory, "control.json")
+            with environment(COURIER_CHANNEL=channel.path, COURIER_CONTROL=path,
+                             COURIER_LOADERS="0", COURIER_EPOCHS="3"):
+                with courier_client.Job("mlp") as job:
+                    for epoch in job.epochs():
+                        epoch.report(loaders=job.follow_advice().loaders)
+                        with open(path, "w", encoding="utf-8") as file:
+                            json.dump({"batch_size": 8, "loaders": 2 * epoch.number,
+                                       "from_epoch": 1 + epoch.number}, file)
+        self.assertEqual([line["loaders"] for line in channel.lines], [0, 2, 4])
+
     def test_reports_the_advised_batch_size_and_cpus(self):
         with tempfile.TemporaryDirectory() as directory, Channel() as channel:
             path = os.path.join(directory, "control.json")

@@ -25,6 +25,7 @@ class Advice:
     from_epoch: int  # first epoch with the batch size and the CPUs, from 1
     stop: bool  # save a checkpoint and end: see Job.should_stop
     cpus: int  # threads or workers (courier run --resize control)
+    loaders: int = 0  # data loaders of each worker, such as num_workers (courier run --loaders 0,2,4)
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,8 @@ class Interval:
 class Job:
     """A training job. It is silent without a server, and on all ranks but the first.
 
-    model: name of the model. batch_size, epochs, cpus: what it trains with; under ``courier run``
-    the advised numbers are the default. dataset: name of the training data. job_id: 1 to 64
+    model: name of the model. batch_size, epochs, cpus, loaders: what it trains with; under
+    ``courier run`` the advised numbers are the default. dataset: name of the training data. job_id: 1 to 64
     characters of a-z, 0-9, _ and -, for a job that was submitted before; default: a new one. url:
     NATS servers; default: COURIER_NATS_URL.
     """
@@ -55,6 +56,7 @@ class Job:
         batch_size: Optional[int] = None,
         epochs: Optional[int] = None,
         cpus: Optional[int] = None,
+        loaders: Optional[int] = None,
         dataset: str = "",
         job_id: Optional[str] = None,
         url: Optional[str] = None,
@@ -64,6 +66,7 @@ class Job:
         self._has_batch_size = known_size is not None
         self.batch_size = known_size or 1
         self.cpus = cpus or environment.integer("COURIER_CPUS") or 1
+        self.loaders = environment.integer("COURIER_LOADERS") or 0 if loaders is None else loaders
         self.total_epochs = epochs or environment.integer("COURIER_EPOCHS") or 0
         self._done = environment.integer("COURIER_EPOCHS_DONE") or 0
         self._count = 0
@@ -80,6 +83,7 @@ class Job:
             "cpus": self.cpus,
             "epochs": self.total_epochs,
             "nodes": [environment.node_name()],
+            **({"loaders": self.loaders} if self.loaders else {}),
             **({"dataset": dataset} if dataset else {}),
         }
         self._open(url, setting, is_new=known is None)
@@ -120,13 +124,14 @@ class Job:
         accuracy: Optional[float] = None,
         batch_size: Optional[int] = None,
         cpus: Optional[int] = None,
+        loaders: Optional[int] = None,
         validation_samples: Optional[int] = None,
     ) -> None:
         """Reports a finished epoch.
 
         number: from 1; default: the next one. seconds: its duration; default: since the previous
-        epoch. loss: of the training. accuracy: on held-out data, 0 to 1. batch_size, cpus: that
-        the epoch ran with, which confirms that the training follows the advice.
+        epoch. loss: of the training. accuracy: on held-out data, 0 to 1. batch_size, cpus, loaders:
+        that the epoch ran with, which confirms that the training follows the advice.
         """
         now = time.monotonic()
         if seconds is None:
@@ -145,6 +150,8 @@ class Job:
         self._accuracy = fields.get("accuracy", self._accuracy)
         counts = {"batch_size": batch_size, "cpus": cpus, "validation_samples": validation_samples}
         fields.update((name, int(value)) for name, value in counts.items() if value)
+        if loaders is not None:
+            fields["loaders"] = int(loaders)
         self._transport.epoch(fields)
 
     def epochs(self, total: Optional[int] = None) -> Iterator["EpochHandle"]:
@@ -174,6 +181,7 @@ class Job:
             from_epoch=int(control.get("from_epoch") or self._count + 1),
             stop=self.should_stop(),
             cpus=int(control.get("cpus") or self.cpus),
+            loaders=int(control.get("loaders") or self.loaders),
         )
 
     def should_stop(self) -> bool:
@@ -251,15 +259,16 @@ class EpochHandle:
         accuracy: Optional[float] = None,
         batch_size: Optional[int] = None,
         cpus: Optional[int] = None,
+        loaders: Optional[int] = None,
         validation_samples: Optional[int] = None,
     ) -> None:
-        """Sets the metrics of the epoch, and the batch size and CPUs that it ran with.
+        """Sets the metrics of the epoch, and the batch size, CPUs and loaders that it ran with.
 
         Those of the last call count.
         """
         self.metrics = {
             "loss": loss, "accuracy": accuracy, "batch_size": batch_size, "cpus": cpus,
-            "validation_samples": validation_samples,
+            "loaders": loaders, "validation_samples": validation_samples,
         }
 
 

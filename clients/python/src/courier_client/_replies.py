@@ -74,6 +74,7 @@ class JobStatus(TypedDict, total=False):
     batch_size: int
     cpus: int
     workers: int
+    loaders: int
     epochs: int
     epochs_done: int
     running_epoch: int
