@@ -38,9 +38,8 @@ func (o *outlook) upperBound(confidence float64) (seconds float64, ok bool) {
 	return o.Quantile(confidence), true
 }
 
-// outlook returns the distribution of some seconds that the job is forecast to take, of which the
-// epochs have an uncertainty. It weights the uncertainties of the epochs and of the start-up by their
-// shares of the time.
+// outlook returns the distribution of some seconds that the job is forecast to take: the sum of what is left
+// of its start-up and of its epochs.
 func (j *simulatedJob) outlook(
 	seconds float64, e *evidence.EpochTime, startup evidence.Distribution,
 ) outlook {
@@ -48,13 +47,9 @@ func (j *simulatedJob) outlook(
 	if !e.Known() || !(seconds > 0) || math.IsInf(seconds, 1) {
 		return o
 	}
-	variance := e.Variance
-	if j.plan.startup > 0 && startup.Known() {
-		share := min(1, j.plan.startup/seconds)
-		variance = (1-share)*(1-share)*variance + share*share*startup.Scale*startup.Scale
-	}
-	o.Distribution = evidence.Distribution{
-		Location: math.Log(seconds), Scale: math.Sqrt(variance), Degrees: e.Degrees,
-	}
+	epochs := evidence.Distribution{Scale: math.Sqrt(e.Variance), Degrees: e.Degrees}
+	startup.Location = math.Log(j.plan.startup)
+	epochs.Location = math.Log(max(seconds-j.plan.startup, tinySeconds))
+	o.Distribution = epochs.Plus(startup)
 	return o
 }

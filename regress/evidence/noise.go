@@ -65,7 +65,7 @@ func (c *compiledCurve) noise(r *runCurve) (residuals []float64, odd float64, s 
 	for i := 2; i <= epochs; i++ {
 		log := math.Log(r.sums[i-1] - r.sums[i-2])
 		logs = append(logs, log)
-		y = append(y, log-math.Log(c.total(i)-c.total(i-1)))
+		y = append(y, log-math.Log(max(c.total(i)-c.total(i-1), minSeconds)))
 	}
 	if c.Runs > 1 { // the run is a part of its own curve
 		usual := median(y)

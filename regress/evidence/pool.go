@@ -85,6 +85,13 @@ func (p posterior) distribution() Distribution {
 	return Distribution{p.location, math.Sqrt(p.shared + p.run), p.degrees}
 }
 
+// towards interpolates linearly to another posterior.
+func (p posterior) towards(q *posterior, share float64) posterior {
+	mix := func(a, b float64) float64 { return a + share*(b-a) }
+	return posterior{mix(p.location, q.location), mix(p.shared, q.shared), mix(p.run, q.run),
+		mix(p.degrees, q.degrees)}
+}
+
 // robustMean is the location of values with Student-t errors.
 type robustMean struct {
 	location float64

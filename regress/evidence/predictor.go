@@ -146,16 +146,7 @@ func (p *Predictor) Epochs(c Configuration, epochs int) EpochTime {
 // is unknown if the model never ran on the node type.
 func (p *Predictor) Time(c Configuration, epochs int) Time {
 	e := p.Epochs(c, epochs)
-	t := Time{Support: e.Support, Counts: e.Counts}
-	if !e.Known() {
-		return t
-	}
-	t.Distribution = e.Seconds(epochs)
-	if startup := p.Startup(c); startup.Known() {
-		t.StartupSeconds = startup.Median()
-		t.Distribution = t.Plus(startup)
-	}
-	return t
+	return Time{e.Seconds(epochs).Plus(p.Startup(c)), e.Support, e.Counts}
 }
 
 // Missing returns why no SLO can be promised for a configuration.

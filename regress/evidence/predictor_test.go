@@ -95,17 +95,17 @@ func TestTime_StartupIsLearnedFromTheFirstRun(t *testing.T) {
 	c := configurationOf("a", 32, "x")
 	runs := runsOf(c, 0.1, 0.1, 0.1, 0.1)
 	_, p := fit(t, runs)
-	if got := p.Time(c, 8); got.StartupSeconds != 0 || math.Abs(got.Median()-0.8) > 0.01 {
-		t.Fatalf("start-up = %g s of %g s, want 0 of 0.8 s", got.StartupSeconds, got.Median())
+	if got := p.Time(c, 8); p.Startup(c).Known() || math.Abs(got.Median()-0.8) > 0.01 {
+		t.Fatalf("start-up %+v of %g s, want none of 0.8 s", p.Startup(c), got.Median())
 	}
 	width := func(n int) float64 {
 		for i := range n {
 			runs[i].StartupSeconds = 3
 		}
 		_, p := fit(t, runs)
-		got := p.Time(c, 8)
-		if math.Abs(got.StartupSeconds-3) > 1e-9 || math.Abs(got.Median()-3.8) > 0.05 {
-			t.Fatalf("%d runs: start-up %g s, total %g s, want 3 and 3.8 s", n, got.StartupSeconds, got.Median())
+		got, startup := p.Time(c, 8), p.Startup(c).Median()
+		if math.Abs(startup-3) > 1e-9 || math.Abs(got.Median()-3.8) > 0.05 {
+			t.Fatalf("%d runs: start-up %g s, total %g s, want 3 and 3.8 s", n, startup, got.Median())
 		}
 		return got.Quantile(0.95) / got.Median()
 	}
@@ -116,8 +116,8 @@ func TestTime_StartupIsLearnedFromTheFirstRun(t *testing.T) {
 	}
 	elsewhere := configurationOf("a", 32, "y")
 	_, p = fit(t, append(runs, runsOf(elsewhere, 0.1)...))
-	if got := p.Time(elsewhere, 8); math.Abs(got.StartupSeconds-3) > 1e-9 {
-		t.Errorf("start-up on another node type is %g s, want that of the model, 3 s", got.StartupSeconds)
+	if got := p.Startup(elsewhere).Median(); math.Abs(got-3) > 1e-9 {
+		t.Errorf("start-up on another node type is %g s, want that of the model, 3 s", got)
 	}
 }
 

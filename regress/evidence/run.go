@@ -39,11 +39,18 @@ const (
 // Banded returns the configuration with its load rounded to bands: quarters of
 // concurrent jobs, eighths of processes per core, tenths of foreign CPU and foreign IO-wait.
 func (c Configuration) Banded() Configuration {
-	c.ConcurrentJobs = math.Round(c.ConcurrentJobs/jobsBand) * jobsBand
-	c.ProcessesPerCore = math.Round(c.ProcessesPerCore/processesBand) * processesBand
-	c.ForeignCPURatio = math.Round(c.ForeignCPURatio/foreignBand) / math.Round(1/foreignBand)
-	c.ForeignIOWaitRatio = math.Round(c.ForeignIOWaitRatio/foreignBand) / math.Round(1/foreignBand)
+	c.ConcurrentJobs = roundTo(jobsBand, c.ConcurrentJobs)
+	c.ProcessesPerCore = roundTo(processesBand, c.ProcessesPerCore)
+	c.ForeignCPURatio = roundTo(foreignBand, c.ForeignCPURatio)
+	c.ForeignIOWaitRatio = roundTo(foreignBand, c.ForeignIOWaitRatio)
 	return c
+}
+
+// roundTo rounds a load to bands. A mean load between two bands, such as one process on 16 cores, belongs to
+// the same one whatever its rounding error.
+func roundTo(band, load float64) float64 {
+	const roundingError = 1e-6
+	return math.Round(load/band+roundingError) / math.Round(1/band)
 }
 
 // valid reports whether predictions can be computed for the configuration.

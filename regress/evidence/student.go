@@ -76,10 +76,10 @@ func (d Distribution) logDensity(y float64) float64 { return d.student().LogProb
 
 // Plus returns the distribution of the sum of two independent durations by the delta method: the
 // variance of its log is the sum of the variances of the logs, weighted by the squared shares of
-// the medians. The degrees of freedom follow Welch and Satterthwaite.
+// the medians. The degrees of freedom follow Welch and Satterthwaite. An unknown duration counts as none.
 func (d Distribution) Plus(e Distribution) Distribution {
 	total := d.Median() + e.Median()
-	if !e.Known() || !(total > 0) || math.IsInf(total, 0) {
+	if !d.Known() || !e.Known() || !(total > 0) || math.IsInf(total, 0) {
 		return d
 	}
 	a, b := d.Scale*d.Median()/total, e.Scale*e.Median()/total

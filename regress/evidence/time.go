@@ -5,15 +5,12 @@ import (
 	"slices"
 )
 
-// Time is the predicted duration of a training.
+// Time is the predicted duration of a training: a distribution of the seconds of all epochs, plus the
+// start-up if that is known.
 type Time struct {
-	// Distribution of the seconds of all epochs, plus the start-up if that is known. Its scale is
-	// 0 if the time is unknown (Support is NeverRun).
-	Distribution
-	// StartupSeconds is the median start-up, 0 if none was ever measured.
-	StartupSeconds float64
-	Support        Support
-	Counts         RunCounts
+	Distribution // unknown with scale 0
+	Support      Support
+	Counts       RunCounts
 }
 
 // estimate is the mean and the variance of a log pace, or of a log ratio over configurations.
@@ -112,22 +109,20 @@ func (t *TimeModel) smooth() {
 // epochs and trends add. A configuration that never ran is predicted by it.
 func newTypicalCurve(curves []*compiledCurve, paceVariance float64) *compiledCurve {
 	t := &ConfigurationTimes{}
-	longest := 0
+	var points []int
 	var variances, degrees []float64
 	for _, c := range curves {
 		last := len(c.Points) - 1
 		t.Runs += c.Runs
-		longest = max(longest, c.longest())
+		points = append(points, c.Points...)
 		variances = append(variances, c.RunVariance[last])
 		degrees = append(degrees, c.Degrees[last])
 	}
-	t.Points = gridUntil(longest)
-	for _, n := range t.Points {
+	run, free := median(variances), min(median(degrees), 4+float64(len(curves)))
+	slices.Sort(points)
+	for _, n := range slices.Compact(points) {
 		of := typicalPoint(curves, n)
-		t.Location = append(t.Location, of.mean)
-		t.LocationVariance = append(t.LocationVariance, of.variance)
-		t.RunVariance = append(t.RunVariance, median(variances))
-		t.Degrees = append(t.Degrees, min(median(degrees), 4+float64(len(curves))))
+		t.addPoint(n, posterior{of.mean, of.variance, run, free})
 	}
 	return newCompiledCurve(t, paceVariance)
 }

@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"gonum.org/v1/gonum/floats"
 )
 
 // The priors of the variances of time (docs/decisions/0016), as deviations of logarithms and weights
@@ -112,9 +114,9 @@ func (m *measuredTimes) squaresAt(n int) spread {
 // fitCurve returns the curve of configuration i of a model, with the prior of the variance of a run.
 func fitCurve(all []*measuredTimes, i int, variance sharedVariance) ConfigurationTimes {
 	m := all[i]
-	t := ConfigurationTimes{Configuration: m.Configuration, Runs: m.counted, LastAt: m.lastAt,
-		Points: m.points}
+	t := ConfigurationTimes{Configuration: m.Configuration, Runs: m.counted, LastAt: m.lastAt}
 	groups := make([]spread, len(all))
+	var before posterior
 	for k, n := range m.points {
 		for o := range all {
 			groups[o] = all[o].squaresAt(n)
@@ -123,12 +125,61 @@ func fitCurve(all []*measuredTimes, i int, variance sharedVariance) Configuratio
 		r := robustMeanOf(clipAround(m.column(k), maxDeviation), pooled, weight, robustTails, nil)
 		d := m.freedom(k)
 		v := max((weight*pooled+ownWeight*r.squares)/(weight+d), minRunDeviation*minRunDeviation)
-		t.Location = append(t.Location, r.location)
-		t.RunVariance = append(t.RunVariance, v)
-		t.Degrees = append(t.Degrees, weight+d)
-		t.LocationVariance = append(t.LocationVariance, v/r.number)
+		p := posterior{r.location, v / r.number, v, weight + d}
+		if k > 0 && n <= maxSingleEpochs {
+			t.addBetween(before, p, m.points[k-1], usualEpochs(m.curves, m.points[k-1], n))
+		}
+		t.addPoint(n, p)
+		before = p
 	}
 	return t
+}
+
+// maxSingleEpochs is the number of epochs up to which a curve has a point for each one, as far as there are
+// two runs.
+const maxSingleEpochs = 64
+
+// usualEpochs returns the usual seconds of the epochs between two points of the grid, or nothing if less
+// than two runs have them. Runs may repeat an evaluation in every fourth epoch, or a long last one. Of two
+// runs the shorter epoch counts, so that a stall in one of them is not expected again.
+func usualEpochs(curves []runCurve, from, to int) (usual []float64) {
+	for n := from + 1; n <= to; n++ {
+		var all []float64
+		for i := range curves {
+			if sums := curves[i].sums; len(sums) >= to {
+				all = append(all, sums[n-1]-sums[n-2])
+			}
+		}
+		if len(all) < 2 {
+			return nil
+		}
+		slices.Sort(all)
+		usual = append(usual, all[(len(all)-1)/2])
+	}
+	return usual
+}
+
+// addBetween adds a point for each epoch after a point of the grid and before the next one, by the usual
+// seconds of these epochs.
+func (t *ConfigurationTimes) addBetween(a, b posterior, from int, usual []float64) {
+	low, high := math.Exp(a.location), math.Exp(b.location)
+	done, all := 0., floats.Sum(usual)
+	for i := range len(usual) - 1 {
+		n := from + i + 1
+		p := a.towards(&b, octaves(from, n)/octaves(from, from+len(usual)))
+		done += usual[i] / all
+		p.location = math.Log(low + (high-low)*done)
+		t.addPoint(n, p)
+	}
+}
+
+// addPoint adds the log seconds of the first n epochs.
+func (t *ConfigurationTimes) addPoint(n int, p posterior) {
+	t.Points = append(t.Points, n)
+	t.Location = append(t.Location, p.location)
+	t.RunVariance = append(t.RunVariance, p.run)
+	t.Degrees = append(t.Degrees, p.degrees)
+	t.LocationVariance = append(t.LocationVariance, p.shared)
 }
 
 // point returns the log seconds until a point.
@@ -232,14 +283,11 @@ func (c *compiledCurve) at(n int, paceVariance float64) posterior {
 	longest, total := c.Points[last], c.total(n)
 	k, found := slices.BinarySearch(c.Points, min(n, longest))
 	s := c.point(k)
-	s.location = math.Log(total)
 	if !found && k > 0 {
-		low, high := math.Log(float64(c.Points[k-1])), math.Log(float64(c.Points[k]))
-		back := (high - math.Log(float64(n))) / (high - low)
-		s.shared += back * (c.LocationVariance[k-1] - s.shared)
-		s.run += back * (c.RunVariance[k-1] - s.run)
-		s.degrees += back * (c.Degrees[k-1] - s.degrees)
+		before := c.point(k - 1)
+		s = before.towards(&s, octaves(c.Points[k-1], n)/octaves(c.Points[k-1], c.Points[k]))
 	}
+	s.location = math.Log(total)
 	if n <= longest {
 		return s
 	}
