@@ -150,7 +150,7 @@ class PassesTest(UnitsTest):
                     s.step(2)
                 short.close()
             self.check(s.finish(), [10, 10, 10] * is_known)
-            self.assertEqual({(u.steps, u.length) for u in s.units}, {(10, 0)})
+            self.assertEqual({(u.batches, u.length) for u in s.units}, {(10, 0)})
 
     def test_preview_iterator(self):
         s = Script()

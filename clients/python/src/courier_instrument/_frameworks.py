@@ -4,6 +4,7 @@ import sys
 
 from ._guard import observe, quietly
 from ._session import Fit, clock, session
+from ._torch import tracker
 
 DATASET_WORDS = "val", "eval", "test", "dev", "hold", "train", "learn"  # in names of data sets
 
@@ -34,7 +35,7 @@ def keras_callbacks(module):
         fit.steps = parameters.get("steps")
 
     def epoch_ended(call):  # before the callbacks of the script, which may take long or stop the training
-        fit = session().current()
+        fit = session().fit
         # A metric without a prefix is of the training.
         values = {k if k == "loss" or k.startswith("val_") else "train_" + k: v
                   for k, v in dict(call.get(2, "logs") or {}).items()}
@@ -46,7 +47,7 @@ def keras_callbacks(module):
     owner = module.CallbackList
     observe(owner, "on_train_begin", after=train_began)
     observe(owner, "on_epoch_begin",
-            after=lambda call: session().current().begin_unit(call.get(1, "epoch") + 1))
+            after=lambda call: session().fit.begin_unit(call.get(1, "epoch") + 1))
     observe(owner, "on_epoch_end", before=epoch_ended)
     observe(owner, "on_test_begin", after=lambda call: session().evaluates())
     observe(owner, "on_test_end", after=test_ended)
@@ -77,11 +78,11 @@ def lightning(module):
         # The second of two calls is that of the callbacks that save checkpoints and stop the training.
         if call.kwargs.get("monitoring_callbacks") is not False:
             trainer = call.args[0]
-            session().current().unit(trainer.current_epoch + 1, dict(trainer.callback_metrics))
+            session().fit.unit(trainer.current_epoch + 1, dict(trainer.callback_metrics))
 
     observe(module, "_call_callback_hooks", after=_by_name({
         "on_train_start": train_began,
-        "on_train_epoch_start": lambda call: session().current().begin_unit(),
+        "on_train_epoch_start": lambda call: session().fit.begin_unit(),
         "on_validation_start": lambda call: session().evaluates(),
         "on_validation_end": lambda call: session().evaluated({}),
         "on_train_epoch_end": epoch_ended,
@@ -93,18 +94,21 @@ def lightning(module):
 # The Trainer of Hugging Face
 
 def huggingface(module):
+    def logged(name):
+        return lambda call: session().fit and session().fit.log(call.kwargs.get(name))
+
     def train_began(call):
         Fit("huggingface", call.args[3].num_train_epochs or None, batch_size=call.args[2].train_batch_size)
 
     def epoch_began(call):
         session().report_held(clock())
-        session().current().begin_unit()
+        session().fit.begin_unit()
 
     def epoch_ended(call):  # its evaluation follows
         state = call.args[3]
         is_within = abs(state.epoch - round(state.epoch)) > 0.001
         if not is_within or not state.global_step >= state.max_steps > 0:
-            session().current().unit(int(state.epoch + 0.999), is_held=True)
+            session().fit.unit(int(state.epoch + 0.999), is_held=True)
 
     def train_ended(call):
         session().report_held(clock())
@@ -114,8 +118,8 @@ def huggingface(module):
         "on_train_begin": train_began,
         "on_epoch_begin": epoch_began,
         "on_epoch_end": epoch_ended,
-        "on_log": lambda call: session().log(call.kwargs.get("logs")),
-        "on_evaluate": lambda call: session().log(call.kwargs.get("metrics")),
+        "on_log": logged("logs"),
+        "on_evaluate": logged("metrics"),
         "on_train_end": train_ended,
     }))
 
@@ -151,7 +155,7 @@ def _round(number, results):
         if not any(part in name.lower() for part in DATASET_WORDS):
             name = "valid" if is_last else "train"
         values["%s_%s" % (name, metric)] = value
-    session().current().unit(number, values)
+    session().fit.unit(number, values)
 
 
 def _results(sets):
@@ -163,7 +167,7 @@ def _results(sets):
 
 def xgboost(module):  # its train and cv, and the wrappers for scikit-learn, have a container of callbacks
     def round_ended(call):
-        own, fit = call.args[0], session().current()
+        own, fit = call.args[0], session().fit
         _round(fit.last + 1, _results(own.history))
 
     owner = module.CallbackContainer
@@ -239,7 +243,7 @@ def perceptron(module):
         (_end if call.note else _step_ended)(call)
 
     def epoch_ended(call):
-        own, fit = call.args[0], session().current()
+        own, fit = call.args[0], session().fit
         if fit is None:
             return
         values = {"train_loss": own.loss_curve_[-1]}
@@ -270,14 +274,10 @@ def _observe_step(owner, name):
 
 
 def _step_begins(call):
-    from ._torch import tracker
-
     tracker().cleared()
 
 
 def _step_ended(call):
-    from ._torch import tracker
-
     shape = getattr(call.get(1, "X", call.kwargs.get("x")), "shape", None)
     tracker().step(call.args[0], clock(), int(shape[0]) if shape else None)
 

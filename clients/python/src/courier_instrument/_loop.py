@@ -35,7 +35,7 @@ OTHERS = "torch.", "sklearn.", "jax.", "keras.", "courier_instrument"  # modules
 OWN_DICTIONARY = {"locals", "vars", "eval", "exec", "dir", "breakpoint"}
 HAS_SNAPSHOTS = sys.version_info < (3, 13)
 OPTIMIZED = 3  # flags of the code of a function: it has fast variables in a new dictionary
-COMPREHENSIONS = ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp
+LOOPS = ast.For, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp
 FUNCTIONS = ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef
 
 _started = time.time()
@@ -47,53 +47,36 @@ class Loop:
     """A ``for`` or ``while`` loop of a function or module, or a comprehension."""
 
     def __init__(self, node):
-        parts = getattr(node, "body", [node])
-        self.first, self.last = parts[0].lineno, parts[-1].end_lineno
-        self.name = ""  # of its variable
-        self.is_epochs = self.is_steps = False
-        self.is_rounds = False  # of federated learning, if it is not directly around epochs
-        self.is_counted = isinstance(node, ast.While)  # not over batches
-        self.counts_from = None  # 0 or 1; None: unknown
-        self.batch_size = None  # the node of the expression
-        if self.is_counted:
-            self._read_test(node.test)
-        elif isinstance(node, ast.For):
-            self._read_for(node)
-
-    def _read_test(self, test):
-        names = [name for part in ast.walk(test) for name in _names_of(part)]
-        is_epoch = list(filter(EPOCH.match, names))
-        self.name = next(iter(is_epoch or filter(ROUND.match, names)), "")
-        self.is_epochs, self.is_rounds = bool(is_epoch), bool(self.name)
-        self.is_steps = any(map(STEP.search, names))
-
-    def _read_for(self, node):
-        target = node.target
+        body = getattr(node, "body", [node])
+        self.first, self.last = body[0].lineno, body[-1].end_lineno
+        target, limits = getattr(node, "target", None), [node.test] if isinstance(node, ast.While) else []
         while isinstance(target, (ast.Tuple, ast.List)):
             target = target.elts[0]
-        self.name = getattr(target, "id", "")
-        self.is_epochs = EPOCH.match(self.name) is not None
-        self.is_rounds = ROUND.match(self.name) is not None
-        self.is_steps = STEP.search(self.name) is not None
-        for call in ast.walk(node.iter):
+        for call in ast.walk(node.iter) if target else ():
             function = getattr(call, "func", None)
             if getattr(function, "id", getattr(function, "attr", "")) in ("range", "trange", "count"):
-                self.is_counted = True
-                self._read_range(call.args)
-
-    def _read_range(self, arguments):
-        parts = [part for argument in arguments for part in ast.walk(argument)]
+                limits = call.args
+        self.is_counted = bool(limits)  # not over batches
+        parts = [part for limit in limits for part in ast.walk(limit)]
         names = [name for part in parts for name in _names_of(part)]
+        if target is None:  # the variable of a while loop is in its condition
+            self.name = next(iter([*filter(EPOCH.match, names), *filter(ROUND.match, names)]), "")
+        else:
+            self.name = getattr(target, "id", "")
         is_product = any(isinstance(part, (ast.Mult, ast.Div, ast.FloorDiv)) for part in parts)
-        is_total = any(map(TOTAL.match, names)) and not is_product
-        self.is_epochs = (self.is_epochs or is_total) and not any(map(LOCAL.match, names))
-        self.is_rounds |= any(map(ROUND.match, names)) and not is_product
-        self.is_steps = not is_total and (self.is_steps or any(map(STEP.search, names)))
+        is_total = target is not None and any(map(TOTAL.match, names)) and not is_product
+        self.is_epochs = (is_total or EPOCH.match(self.name)) and not any(map(LOCAL.match, names))
+        # Of federated learning, if it is not directly around epochs.
+        self.is_rounds = ROUND.match(self.name) or any(map(ROUND.match, names)) and not is_product
+        self.is_steps = not is_total and any(map(STEP.search, [self.name, *names]))
         self.batch_size = next((p for p in parts if any(map(BATCH_SIZE.match, _names_of(p)))), None)
-        begin, end = (arguments + [None, None])[:2]
-        adds_one = isinstance(end, ast.BinOp) and getattr(end.right, "value", None) == 1
-        starts_at_one = end is not None and getattr(begin, "value", None) == 1
-        self.counts_from = 1 if adds_one or starts_at_one else 0
+        self.counts_from = _first_number(*limits[:2]) if target and limits else None
+
+
+def _first_number(begin, end=None):
+    """The number of the first epoch that a range counts: 0, or 1 as in range(1, n) and range(k, n + 1)."""
+    adds_one = isinstance(end, ast.BinOp) and getattr(end.right, "value", None) == 1
+    return 1 if adds_one or end is not None and getattr(begin, "value", None) == 1 else 0
 
 
 def _names_of(node):
@@ -112,7 +95,7 @@ def _read_file(name, variables):
             if isinstance(child, FUNCTIONS):
                 visit(child, min(n.lineno for n in [child, *child.decorator_list]))
             else:
-                if isinstance(child, (ast.For, ast.While, *COMPREHENSIONS)):
+                if isinstance(child, LOOPS):
                     found.setdefault(function, []).append(Loop(child))
                 visit(child, function)
 

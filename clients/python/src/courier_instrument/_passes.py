@@ -10,7 +10,7 @@ event as there was in the unit before it.
 import collections
 
 MAX_OPEN = 64  # passes; more are abandoned iterators that are still referenced
-MIN_STEPS = 0.95  # of the previous unit, in a last unit that was left
+MIN_PART = 0.95  # of the previous unit, in a last unit that was left
 
 
 class Loader:
@@ -55,6 +55,10 @@ class Unit:
         return max(self.counts.values(), default=0)
 
     @property
+    def size(self):
+        return self.batches or self.steps
+
+    @property
     def length(self):
         """Batches of a whole pass; 0 if it is unknown, or if there are several loaders."""
         return len(self.loaders) == 1 and next(iter(self.loaders.values())).length or 0
@@ -81,7 +85,6 @@ class Tracker:
         self.unit = self.previous = None  # the current one, and the last finished one
         self._has_loop = False  # the script has a loop over epochs
         self._gap = 0.0  # between the last event of a unit and its end
-        self._draws = collections.Counter()  # steps for single batches, by optimizer
         self._cycle = None  # keys of the loaders of a unit, once a unit has repeated
         self._closed = None  # the pass that ended last
 
@@ -155,16 +158,14 @@ class Tracker:
         for p in self.open:
             p.fresh, p.wait = 0, 0.0
         unit = self.unit
-        if position is None and not is_credited and (passes or self._draws):
-            self._draws[optimizer] += 1
-        elif unit is not None:
-            unit.optimizers[optimizer] += 1
+        if unit is None or passes and not is_credited:  # perhaps a single draw
+            return
+        unit.optimizers[optimizer] += 1
+        if is_credited or not unit.loaders:
             unit.last = now
-            if not unit.has_begun:
-                unit.has_begun = True
-                unit.optimizers.update(self._draws)
-                self._draws.clear()
-                self._on_begin(unit)
+        if not unit.has_begun:
+            unit.has_begun = True
+            self._on_begin(unit)
 
     def _credit(self, p, position):
         """Credits a step to a pass that delivered for it, and returns whether it did."""
@@ -213,9 +214,9 @@ class Tracker:
     def _end_last(self, unit, before, now, is_error):
         """The loop has ended, or the training. What follows is not the unit's."""
         if before is None:
-            self._gap, is_short, evaluations = 0.0, unit.batches < MIN_STEPS * unit.length, 1
+            self._gap, is_short, evaluations = 0.0, unit.batches < MIN_PART * unit.length, 1
         else:
-            is_short, evaluations = unit.steps < MIN_STEPS * before.steps, len(before.evaluations)
+            is_short, evaluations = unit.size < MIN_PART * before.size, len(before.evaluations)
             unit.is_partial |= before.is_partial
             if unit.position is None:
                 del unit.evaluations[evaluations:]  # a final test may follow

@@ -73,7 +73,7 @@ class Fit:
 
 class Session:
     def __init__(self):
-        self.fits = []  # of frameworks that are active, innermost last
+        self.fit = None  # that of a framework, while it is active
         self.tracker = None  # set by _torch
         self._channel = Channel(os.environ.get("COURIER_INSTRUMENT_CHANNEL", ""))
         self._reset()
@@ -95,7 +95,7 @@ class Session:
     def _after_fork(self):
         """A child starts without fits. It may be a worker of a loader, or train itself."""
         self._channel.after_fork()
-        self.fits.clear()
+        self.fit = None
         self._reset()
         self._restart()
         util = sys.modules.get("multiprocessing.util")
@@ -161,28 +161,18 @@ class Session:
 
     # Fits
 
-    def current(self):
-        """The innermost fit; None without one."""
-        return self.fits[-1] if self.fits else None
-
     def enter(self, fit):
         self.report_held(clock())
         self.flush()
-        self.fits = [f for f in self.fits if f.source != fit.source] + [fit]  # one may have been left
-        if len(self.fits) == 1:
+        if self.fit is None:
             self._restart()
+        self.fit = fit
         self.announce(clock())
 
-    def log(self, values):
-        if self.fits:
-            self.fits[-1].log(values)
-
     def end_fit(self):
-        """The innermost fit has ended."""
         self.flush()
-        del self.fits[-1:]
-        if not self.fits:
-            self._restart()
+        self.fit = None
+        self._restart()
 
     def base_for(self, number):
         """What is added to the numbers of a fit whose first one is given. A fit that counts on from
@@ -200,7 +190,7 @@ class Session:
 
     def evaluated(self, values):
         """An evaluation has ended. After the fit, it belongs to the held unit."""
-        seconds, fit = clock() - self._evaluation, self.current()
+        seconds, fit = clock() - self._evaluation, self.fit
         if fit is None and self.held is not None:
             fit = self.held
             fit.held = fit.held[0], clock(), fit.held[2]

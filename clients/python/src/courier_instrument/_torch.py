@@ -49,7 +49,7 @@ class Torch(Tracker):
         self._batch_size = None  # of steps without a loader
 
     def position(self, is_step=False):
-        if self._session.fits:
+        if self._session.fit:
             return FIT
         thread = threading.get_ident()
         if self.unit is None or self.unit.position is None:
@@ -90,7 +90,7 @@ class Torch(Tracker):
     def backward(self):
         """Gradients were computed. Until an optimizer makes a step, this counts as one within the script's
         loop over epochs: some scripts update by hand, and some steps are in graphs of torch.compile."""
-        if not (self._session.fits or _is_traced()) and self.position() is not None:
+        if not (self._session.fit or _is_traced()) and self.position() is not None:
             self._step(None, clock())
 
     def cleared(self):
@@ -106,7 +106,7 @@ class Torch(Tracker):
         self.here()
 
     def _is_epoch(self, unit):
-        return unit is not None and not (self._session.fits or unit.position is None and self._loop.counts_steps)
+        return unit is not None and not (self._session.fit or unit.position is None and self._loop.counts_steps)
 
     def _announce(self, unit):
         if not self._number and self._is_epoch(unit):
@@ -159,26 +159,18 @@ def loaders(module):
         call.note = clock()
 
     def begin(iterator, loader, began):
-        cell = iterator.__dict__.get("_courier_pass")
-        if cell is None:
-            cell = iterator._courier_pass = [None]
-            # The finalizer refers to the cell, not to the iterator, which it would keep alive.
-            weakref.finalize(iterator, left, cell).atexit = False
-        else:
-            loop.end(cell[0], False, began)  # an iterator of persistent workers begins again
-        cell[0] = loop.begin_pass(loader, began)
-        return cell
+        old = iterator.__dict__.get("_courier_pass")
+        if old is not None:
+            loop.end(old, False, began)  # an iterator of persistent workers begins again
+        p = iterator._courier_pass = loop.begin_pass(loader, began)
+        weakref.finalize(iterator, left, p).atexit = False
+        return p
 
     def iterated(call):
         begin(call.result, _describe(call.args[0], kinds), call.note)
 
-    @quietly
-    def left(cell):
-        loop.end(cell[0], False, clock())
-
-    @quietly
-    def exhausted(cell):
-        loop.end(cell[0], True, clock())
+    left = quietly(lambda p: loop.end(p, False, clock()))
+    exhausted = quietly(lambda p: loop.end(p, True, clock()))
 
     observe(module.DataLoader, "__init__", after=created)
     # Subclasses with an __iter__ of their own reach this one through super().
@@ -188,17 +180,16 @@ def loaders(module):
     original = owner.__next__
 
     def __next__(self):  # not observe(): this runs at every batch
-        cell, began = self.__dict__.get("_courier_pass"), clock()
+        p, began = self.__dict__.get("_courier_pass"), clock()
         try:
             batch = original(self)
         except StopIteration:
-            if cell is not None:
-                exhausted(cell)
+            if p is not None:
+                exhausted(p)
             raise
         try:
-            if cell is None:  # the iterator of a loader that is no DataLoader, as in fastai
-                cell = begin(self, Loader(next(_serials)), began)
-            p = cell[0]
+            if p is None:  # the iterator of a loader that is no DataLoader, as in fastai
+                p = begin(self, Loader(next(_serials)), began)
             loop.deliver(p, began, clock())
             if p.batches == 1 and p.loader.batch_size is None:
                 p.loader.batch_size = _first_dimension(batch)
@@ -293,7 +284,7 @@ def traces(module):
     def traced(call):
         nonlocal size
         began, position.searches = clock(), 0  # each function is traced once
-        if (position.loop is None or size is None) and not session().fits and position.read() is not None:
+        if (position.loop is None or size is None) and not session().fit and position.read() is not None:
             size = _loop.batch_size()
             session().send("loop", ago=clock() - began, batch_size=size)
 
