@@ -140,6 +140,14 @@ class LoopTest(unittest.TestCase):
         self.assertEqual(self.values(), [0, 1])
         self.assertIsNone(self.position.loop.counts_from)
 
+    def test_an_attribute(self):
+        args = Arguments()
+        for args.epoch in range(args.start, args.epochs):
+            self.step()
+        for args.start in range(args.epochs):
+            self.step()
+        self.assertEqual(self.values(), [2, 0, 1, 2])
+
     def test_batch_size(self):
         def seen():
             self.seen.append(batch_size())

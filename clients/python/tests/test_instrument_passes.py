@@ -343,6 +343,14 @@ class PositionTest(UnitsTest):
             units = s.finish()
             self.assertEqual(units[1].ended - units[1].began, units[0].ended - units[0].began)
 
+    def test_work_after_some_of_the_passes(self):
+        s = Script()
+        a = s.loader(3)
+        for epoch in s.epochs(5):
+            s.train(a)
+            s.now += 9 if epoch % 2 == 0 else 0  # evaluates without a loader
+        self.assertEqual([u.ended - u.began for u in s.finish()], [17, 8, 17, 8, 17])
+
     def test_evaluations_of_the_last_epoch_only(self):
         s = Script()
         a, v = s.loader(3), s.loader(2)

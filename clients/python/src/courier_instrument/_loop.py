@@ -62,14 +62,15 @@ class Loop:
         if target is None:  # the variable of a while loop is in its condition
             self.name = next(iter([*filter(EPOCH.match, names), *filter(ROUND.match, names)]), "")
         else:
-            self.name = getattr(target, "id", "")
+            self.name = _name(target)
         is_product = any(isinstance(part, (ast.Mult, ast.Div, ast.FloorDiv)) for part in parts)
         is_total = target is not None and any(map(TOTAL.match, names)) and not is_product
-        self.is_epochs = (is_total or EPOCH.match(self.name)) and not any(map(LOCAL.match, names))
+        own = self.name.rpartition(".")[2]
+        self.is_epochs = (is_total or EPOCH.match(own)) and not any(map(LOCAL.match, names))
         # Of federated learning, if it is not directly around epochs.
-        self.is_rounds = ROUND.match(self.name) or any(map(ROUND.match, names)) and not is_product
-        self.is_steps = not is_total and any(map(STEP.search, [self.name, *names]))
-        self.batch_size = next((p for p in parts if any(map(BATCH_SIZE.match, _names_of(p)))), None)
+        self.is_rounds = ROUND.match(own) or any(map(ROUND.match, names)) and not is_product
+        self.is_steps = not is_total and any(map(STEP.search, [own, *names]))
+        self.batch_size = next((_name(p) for p in parts if any(map(BATCH_SIZE.match, _names_of(p)))), "")
         self.counts_from = _first_number(*limits[:2]) if target and limits else None
 
 
@@ -77,6 +78,12 @@ def _first_number(begin, end=None):
     """The number of the first epoch that a range counts: 0, or 1 as in range(1, n) and range(k, n + 1)."""
     adds_one = isinstance(end, ast.BinOp) and getattr(end.right, "value", None) == 1
     return 1 if adds_one or end is not None and getattr(begin, "value", None) == 1 else 0
+
+
+def _name(node):
+    """A variable, or an attribute of one, as it is written; empty for anything else."""
+    is_name = all(isinstance(n, (ast.Name, ast.Attribute, ast.expr_context)) for n in ast.walk(node))
+    return ast.unparse(node) if is_name else ""
 
 
 def _names_of(node):
@@ -130,16 +137,25 @@ def _has_own_dictionary(code):
     return _own[id(code)][1]
 
 
+def _value(name, variables, module):
+    """The value of a variable or attribute; the latter without calling a property."""
+    first, *attributes = name.split(".")
+    value = variables.get(first, module.get(first))
+    for attribute in attributes:
+        value = getattr(value, "__dict__", {}).get(attribute)
+    return value
+
+
 def _values_of(frame, names):
     """The values of variables of a frame; None if reading has effects."""
     code = frame.f_code
     if code.co_name == "<module>":
-        return [frame.f_globals.get(name) for name in names]
+        return [_value(name, {}, frame.f_globals) for name in names]
     if HAS_SNAPSHOTS and (code.co_flags & OPTIMIZED != OPTIMIZED or sys.gettrace() is not None
                           or _has_own_dictionary(code)):
         return None
     variables = frame.f_locals
-    values = [variables.get(name, frame.f_globals.get(name)) for name in names]
+    values = [_value(name, variables, frame.f_globals) for name in names]
     if HAS_SNAPSHOTS:
         variables.clear()
     return values
@@ -158,13 +174,9 @@ def batch_size():
     """The value of ``batch_size`` in the ranges of the loops that the caller is within; None without one."""
     for frame in _frames(sys._getframe(2)):
         for loop in loops_around(frame):
-            if loop.batch_size is None:
-                continue
-            base = loop.batch_size.value if isinstance(loop.batch_size, ast.Attribute) else loop.batch_size
-            found = _values_of(frame, [getattr(base, "id", "")])
-            if found and base is not loop.batch_size:
-                found = [getattr(found[0], "__dict__", {}).get(loop.batch_size.attr)]
-            return found[0] if found and type(found[0]) is int else None
+            found = loop.batch_size and _values_of(frame, [loop.batch_size])
+            if loop.batch_size:
+                return found[0] if found and type(found[0]) is int else None
     return None
 
 

@@ -3,13 +3,14 @@ its loop over epochs. It knows no framework and no clock.
 
 A unit is an epoch. If the script's loop is known, a unit begins with the first event at a new position.
 Otherwise it is a pass over a loader during which an optimizer makes steps, with the evaluations after it.
-Any other pass is an evaluation. The end of the last unit is not seen: as much time is added after its last
-event as there was in the unit before it.
+Any other pass is an evaluation. The end of the last unit is not seen: after its last event, as much time is
+added as there was in one of the units before it.
 """
 
 import collections
 
 MAX_OPEN = 64  # passes; more are abandoned iterators that are still referenced
+MAX_GAPS = 4  # some epochs end with an evaluation, and others do not
 MIN_PART = 0.95  # of the previous unit, in a last unit that was left
 
 
@@ -84,7 +85,7 @@ class Tracker:
         self.open = []  # passes
         self.unit = self.previous = None  # the current one, and the last finished one
         self._has_loop = False  # the script has a loop over epochs
-        self._gap = 0.0  # between the last event of a unit and its end
+        self._gaps = collections.deque(maxlen=MAX_GAPS)  # between the last event of a unit and its end
         self._cycle = None  # keys of the loaders of a unit, once a unit has repeated
         self._closed = None  # the pass that ended last
 
@@ -200,27 +201,30 @@ class Tracker:
         if not unit.steps:  # only evaluations
             return
         unit.ended = unit.until = now
+        if before is None or (before.position or ())[1:] != (unit.position or ())[1:]:
+            before = None  # it is the first one of its loop
+            self._gaps.clear()
         if goes_on:
-            self._gap = now - unit.active
+            self._gaps.append(now - unit.active)
             # Episodes are played before the steps that learn from them. If most of the time passes between the
             # steps of two epochs, it is unknown which of them it belongs to.
-            unit.is_partial |= not unit.loaders and unit.steps > 1 and 2 * self._gap > now - unit.began
+            unit.is_partial |= not unit.loaders and unit.steps > 1 and 2 * self._gaps[-1] > now - unit.began
         else:
-            is_first = before is None or (before.position or ())[1:] != (unit.position or ())[1:]
-            self._end_last(unit, None if is_first else before, now, is_error)
+            self._end_last(unit, before, now, is_error)
         self.previous = unit
         self._on_unit(unit)
 
     def _end_last(self, unit, before, now, is_error):
         """The loop has ended, or the training. What follows is not the unit's."""
         if before is None:
-            self._gap, is_short, evaluations = 0.0, unit.batches < MIN_PART * unit.length, 1
+            is_short, evaluations = unit.batches < MIN_PART * unit.length, 1
         else:
             is_short, evaluations = unit.size < MIN_PART * before.size, len(before.evaluations)
             unit.is_partial |= before.is_partial
             if unit.position is None:
                 del unit.evaluations[evaluations:]  # a final test may follow
-        unit.ended = min(now, unit.active + self._gap)
+        left = now - unit.active
+        unit.ended = unit.active + min(left, min(self._gaps, key=lambda gap: abs(gap - left), default=0.0))
         unit.is_partial |= is_short and not unit.is_exhausted
         unit.is_partial |= is_error and len(unit.evaluations) < evaluations
 

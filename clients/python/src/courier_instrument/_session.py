@@ -83,6 +83,7 @@ class Session:
     def _reset(self):
         self.highest = 0  # number of the last unit
         self.held = None  # a fit whose last unit has no known end
+        self._tail = 0.0  # seconds between the last event of such a unit and its end
         self._block = None  # (fit, number, begin, count, end, fields) of units that wait
         self._has_begun = self._is_finished = False
         self._values = collections.deque(maxlen=MAX_VALUES)  # (time, name, value)
@@ -180,10 +181,14 @@ class Session:
         return 0 if number > self.highest else self.highest
 
     def report_held(self, ended=None):
-        """Reports the unit whose end was not known, with a new end if one is given."""
+        """Reports the unit whose end was not known. Without an end, it lasts as long after its last event as
+        the one before it."""
         fit, self.held = self.held, None
         if fit is not None and fit.held is not None:
-            fit.report(fit.held[1] if ended is None else ended)
+            seen = fit.held[1]
+            ended = min(clock(), seen + self._tail) if ended is None else ended
+            self._tail = ended - seen
+            fit.report(ended)
 
     def evaluates(self):
         self._evaluation = clock()
