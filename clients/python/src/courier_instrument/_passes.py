@@ -209,6 +209,7 @@ class Tracker:
             # Episodes are played before the steps that learn from them. If most of the time passes between the
             # steps of two epochs, it is unknown which of them it belongs to.
             unit.is_partial |= not unit.loaders and unit.steps > 1 and 2 * self._gaps[-1] > now - unit.began
+            unit.is_partial |= before is not None and before.is_partial
         else:
             self._end_last(unit, before, now, is_error)
         self.previous = unit
@@ -224,7 +225,9 @@ class Tracker:
             if unit.position is None:
                 del unit.evaluations[evaluations:]  # a final test may follow
         left = now - unit.active
-        unit.ended = unit.active + min(left, min(self._gaps, key=lambda gap: abs(gap - left), default=0.0))
+        gap = min(self._gaps, key=lambda gap: abs(gap - left), default=0.0)
+        unit.ended = unit.active + min(left, gap)
+        unit.began -= max(0.0, gap - left)  # what is missing at its end was unseen work at its begin
         unit.is_partial |= is_short and not unit.is_exhausted
         unit.is_partial |= is_error and len(unit.evaluations) < evaluations
 
