@@ -12,12 +12,6 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 )
 
-// cancelDelay is the time for which a statement's context outlives a successful statement.
-// clickhouse-go 2.50 watches a batch in a goroutine that waits for the end of the batch and of
-// its context. If both end before the goroutine runs, it may close a connection that another
-// statement has already taken.
-const cancelDelay = 5 * time.Second
-
 type statement struct {
 	database *Database
 	kind     string // in errors and metrics
@@ -49,11 +43,7 @@ func (d *Database) begin(
 }
 
 func (s *statement) end(err error) error {
-	if err == nil {
-		time.AfterFunc(cancelDelay, s.cancel)
-	} else {
-		s.cancel()
-	}
+	s.cancel()
 	s.database.metrics.observe(s.kind, time.Since(s.start), err)
 	if err != nil {
 		return fmt.Errorf("%s at %s: %w", s.kind, s.database.address, classify(err))

@@ -255,8 +255,14 @@ func (d *Database) insert(ctx context.Context, t *eventTable, rows []any, token 
 	return statement.end(d.sendBlock(ctx, t, rows))
 }
 
+// sendBlock sends rows as one block. clickhouse-go 2.50 watches a batch in a goroutine that waits for
+// the end of the batch or of its context. If both end before the goroutine runs, it may close a
+// connection that another statement has already taken. So the context of a batch that was sent never
+// ends.
 func (d *Database) sendBlock(ctx context.Context, t *eventTable, rows []any) error {
-	b, err := d.conn.PrepareBatch(ctx, t.insert)
+	sending, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer context.AfterFunc(ctx, cancel)()
+	b, err := d.conn.PrepareBatch(sending, t.insert)
 	if err != nil {
 		return err
 	}
