@@ -88,7 +88,7 @@ func TestFigures_ServedUnderDrift(t *testing.T) {
 	} {
 		var halved, good, last []int
 		var held, end scoreMean
-		for seed := range uint64(12) {
+		for seed := range uint64(6) {
 			r := newSequence(t, study, seed, kind.after).recover(t, 60, kind.shifted)
 			halved, good, last = append(halved, r.halved), append(good, r.good), append(last, r.last)
 			held.sum, held.n = held.sum+r.held.sum, held.n+r.held.n
