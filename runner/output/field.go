@@ -105,9 +105,6 @@ func (s *scanner) emit(f field) {
 	case s.pending != kindNone && f.unit == unitPercent && f.name.kind == kindNone:
 		f.name.kind, f.name.counter, s.pending = s.pending, countsNothing, kindNone
 	}
-	if f.unit == unitTime && f.name.kind == kindLoss {
-		f.name.kind = kindTime // cost 90.3 s
-	}
 	if s.isExcluded {
 		f.name.flags |= flagExcluded
 	}

@@ -157,7 +157,7 @@ func isEnd(l *line, b *block) bool { return l.flags&flagEnd != 0 && b.hasResults
 // stand before it, or batches and its line has results or says that the epoch ended.
 func (r *recogniser) comesAfter(l *line, number *field) bool {
 	hasLines := r.next.hasTraining || r.next.hasBatches && (l.flags&flagEnd != 0 || hasResult(l))
-	return hasLines && r.progressOf(l, number) == noProgress
+	return hasLines && l.template != r.stage && r.progressOf(l, number) == noProgress
 }
 
 // take adds a line to the block that it belongs to.

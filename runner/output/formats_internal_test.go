@@ -127,6 +127,8 @@ func TestParser_LeavesOtherCounters(t *testing.T) {
 		"names of files":        repeat(1, 3, "  epoch={e}-val_loss={v}.ckpt   12.3 MB\n"),
 		"blocks of a chain":     repeat(1, 3, "Imported new head number={e}0 epoch={e} txs=12 elapsed=12.{e}ms\n"),
 		"errors of a benchmark": repeat(1, 6, "Iteration {e}/3: latency {s} ms, error {v}\n"),
+		"budgets":               repeat(1, 3, "Iteration {e}: cost $0.0{e}, elapsed {s} s\n"),
+		"costs":                 repeat(1, 3, "[{e}/3] optimizing the graph, pass {e}: cost 12.{e}\n"),
 		"stages of sleep": repeat(0, 2, "[Epoch {e}] FW=N2 (87.3%), REF=N2 (85.1%) - MATCH\n") +
 			"[Progress] Agreement: 812/1000 (81.2%)\n",
 		"times": "1700000001 loss 0.5\n1700000002 loss 0.4\n1700000003 loss 0.3\n",

@@ -194,7 +194,7 @@ func (n *name) add(w *word) {
 		n.flags &^= flagSetting // words took
 	}
 	switch {
-	case w.kind == kindNone, n.kind == kindTime && w.kind == kindLoss && w.flags&flagWeak != 0: // time cost
+	case w.kind == kindNone:
 	case n.kind == kindLoss && w.kind != kindTime: // loss_iou is a loss
 		n.unknown++
 	case n.kind == kindDistance && w.kind == kindRate, n.kind == kindRate && w.kind == kindAccuracy: // err-top1

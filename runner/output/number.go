@@ -72,7 +72,7 @@ func (s *scanner) finish(f field, begin, end int) int {
 		s.isPair, s.name.counter, s.name.hash = false, countsInner, 1
 	}
 	f.lead = s.leadOf(begin, end)
-	f.isDone = f.unit == unitPercent && s.isBracketed && s.name.isEmpty()
+	f.isDone = f.unit == unitPercent && s.isBracketed && s.name.isEmpty() && isDigit(s.text[begin])
 	f.isBar, s.isBar = s.isBar && f.total > 0, false
 	if f.unit == unitPercent && end < len(s.text) && s.text[end] == '|' {
 		s.isBar = true

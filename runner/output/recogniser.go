@@ -14,6 +14,7 @@ type recogniser struct {
 	oldest    int     // track that made room last
 	class     counter // that is followed; nothing before the first number
 	ranks     float64 // N of a column of ranks i/N; -1: ranks as in "0:"; 0: none
+	stage     uint64  // template of a line with the epoch of another part of the training
 	source    uint64  // the rank or process that is followed; 0: any
 	section   scope   // of a heading
 
@@ -113,7 +114,7 @@ func (r *recogniser) read(text []byte) {
 	}
 	s, hasNumber := r.find(l)
 	if !hasNumber && slices.ContainsFunc(l.fields, r.isOfStage) {
-		r.next = newBlock()
+		r.next, r.stage = newBlock(), l.template
 		return
 	}
 	if hasNumber && l.flags&flagForeign != 0 && !r.isAsked(s.field) {

@@ -126,7 +126,7 @@ var definitions = []struct {
 		loss losses logloss mlogloss multi_logloss binary_logloss deviance 损失 損失 손실 потери потеря
 		perte verlust pérdida perda perdita strata kayıp verlies`},
 	{word{kind: kindLoss, flags: flagWeak}, `
-		nll crossentropy xent objective elbo ce bce cross_entropy cross-entropy cost`},
+		nll crossentropy xent objective elbo ce bce cross_entropy cross-entropy`},
 	{word{kind: kindDistance}, "rmse mse mae l1 l2 mape rmsle squared absolute square reconstruction relative"},
 	{word{kind: kindPerplexity}, "ppl perplexity"},
 	{word{kind: kindAccuracy}, `
@@ -185,7 +185,7 @@ var definitions = []struct {
 		stopped reverting snapshot`},
 	{word{flags: flagMean | flagNeutral}, "avg mean average averaged running"},
 	{word{flags: flagNeutral}, `
-		set value rate of is was micro macro weighted multiclass binary categorical sparse final
+		set value cost rate of is was micro macro weighted multiclass binary categorical sparse final
 		metric metrics epoch_loss s lm model overall_acc the on cls_acc global dataset
 		current softmax multi evaluator m mini in and with per-token finished_in`},
 	{word{flags: flagNeutral | flagWeak}, "score"},
