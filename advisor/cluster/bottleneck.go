@@ -52,20 +52,8 @@ func (j *Job) endUses(batch uint32) {
 	j.Uses = nil
 }
 
-// usedCPURatio returns the used part of the job's CPUs; 0 if it is unknown.
-func (j *Job) usedCPURatio() float64 {
-	m := speed.MeanOf(reportsOf(j.Uses))
-	return m.WorkerCPURatio
-}
-
-// LastUse returns the mean of the last epochs of a run, possibly with other CPUs than it has now; the zero
-// value before enough epochs of the run have ended.
-func (j *Job) LastUse() (mean speed.StepReport) {
-	if j.EpochsDone >= speed.MinReports {
-		mean = speed.MeanOf(reportsOf(j.Uses))
-	}
-	return mean
-}
+// LastUse returns the mean of the last epochs of a run, possibly with other CPUs than it has now.
+func (j *Job) LastUse() speed.StepReport { return speed.MeanOf(reportsOf(j.Uses)) }
 
 // Window returns the last epochs of a running job if they show how it runs with its current CPUs; nil if
 // they do not.
@@ -86,7 +74,7 @@ func (j *Job) Bottleneck() schemas.Bottleneck {
 	if window == nil {
 		return ""
 	}
-	return speed.FindBottleneck(window, lossWithoutCPU(window[0].Shape.WorkerCores, j.usedCPURatio()))
+	return speed.FindBottleneck(window, lossWithoutCPU(window[0].Shape.WorkerCores, j.LastUse().WorkerCPURatio))
 }
 
 // reportsOf returns epochs as reports of policy/speed.
@@ -114,7 +102,7 @@ func lossWithoutCPU(cpus int, usedRatio float64) float64 {
 // IsStarved reports whether more CPUs would not make a running job faster, because it waits for its
 // memory or storage and does not use those that it has.
 func (j *Job) IsStarved() bool {
-	b, used := j.Bottleneck(), j.usedCPURatio()
+	b, used := j.Bottleneck(), j.LastUse().WorkerCPURatio
 	isWaiting := b == schemas.BottleneckMemory || b == schemas.BottleneckInput
 	return isWaiting && used > 0 && used <= speed.StarvedCPUThreshold
 }

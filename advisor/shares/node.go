@@ -54,7 +54,7 @@ type Share struct {
 	Deadline  time.Time        // zero: none
 	Submitted time.Time
 
-	use        speed.StepReport   // mean of its last epochs; zero if too few have ended
+	use        speed.StepReport   // mean of its last epochs, possibly with other CPUs
 	window     []speed.StepReport // its last epochs; nil if they show nothing yet
 	former     []speed.ShapeTime  // its epochs with other numbers of CPUs
 	bottleneck schemas.Bottleneck

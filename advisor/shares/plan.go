@@ -11,6 +11,7 @@ import (
 	"courier/policy/deadline"
 	"courier/policy/fit"
 	"courier/policy/quality"
+	"courier/policy/speed"
 	"courier/schemas"
 )
 
@@ -124,7 +125,7 @@ func (s *Pool) unused() int {
 	fewest, used := 0, 0.0
 	for i := range s.Jobs {
 		e := &s.Jobs[i]
-		if e.isStarved || e.use.IsIdle() {
+		if e.isStarved || e.use.IsIdle() && e.Question.EpochsDone() >= speed.MinReports {
 			fewest += e.Counts[0]
 			used += min(float64(e.Counts[0]), e.use.WorkerCPURatio*float64(e.use.Shape.WorkerCores))
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -254,7 +255,7 @@ func (r *realRun) awaitPredictions() {
 	}
 	for range time.Tick(time.Second) {
 		var a schemas.Advice
-		err := r.bus.Request(r.b.Context(), schemas.SubjectJobPredict, &ask, &a)
+		err := r.ask(schemas.SubjectJobPredict, &ask, &a)
 		isUnknown := func(alt schemas.Alternative) bool { return alt.PredictedSeconds == nil || alt.Extrapolated }
 		if err == nil && len(a.Alternatives) == 2 && !slices.ContainsFunc(a.Alternatives, isUnknown) {
 			return
@@ -316,11 +317,18 @@ func (r *realRun) train(j *realJob, id string) {
 	}
 }
 
+// ask sends a request. On a busy machine a connection is lost now and then, and with it the reply.
+func (r *realRun) ask(subject string, request, reply any) error {
+	ctx, cancel := context.WithTimeout(r.b.Context(), 10*time.Second)
+	defer cancel()
+	return r.bus.Request(ctx, subject, request, reply)
+}
+
 // look compares the bottleneck of a running training with the true one. A training without a stable window
 // has none.
 func (r *realRun) look(j *realJob, id string) {
 	var s schemas.JobStatus
-	err := r.bus.Request(r.b.Context(), schemas.SubjectJobStatus, &schemas.JobStatusRequest{JobID: id}, &s)
+	err := r.ask(schemas.SubjectJobStatus, &schemas.JobStatusRequest{JobID: id}, &s)
 	want, isKnown := j.bottlenecks[s.CPUs]
 	if err != nil || s.Bottleneck == "" || !isKnown {
 		return
