@@ -39,7 +39,8 @@ func inTree(t *testing.T, folder string, pairs ...string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(file, []byte(strings.NewReplacer(pairs...).Replace(string(text))), 0o600); err != nil {
+		changed := strings.NewReplacer(pairs...).Replace(string(text))
+		if err := os.WriteFile(file, []byte(changed), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -48,7 +49,8 @@ func inTree(t *testing.T, folder string, pairs ...string) {
 // variablesOf returns the variables of the drop-in of a service. Each of its credentials exists.
 func variablesOf(t *testing.T, machine, service string) map[string]string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(machine, "etc/systemd/system/courier-"+service+".service.d/secure.conf"))
+	file := filepath.Join(machine, "etc/systemd/system/courier-"+service+".service.d/secure.conf")
+	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,10 +103,12 @@ func TestSecureScript_PreparesEachMachine(t *testing.T) {
 	}
 	_, printed = secureCluster(t, "--out", dir, "--nats", "n1,n2,n3", "--services", "s1", "--persons", "eve")
 	users, err := os.ReadFile(filepath.Join(dir, "n1/etc/courier/tls/nats/users.conf"))
-	if err != nil || !strings.Contains(string(users), "person.eve.") || !strings.Contains(string(users), "person.bob.") {
+	both := strings.Contains(string(users), "person.eve.") && strings.Contains(string(users), "person.bob.")
+	if err != nil || !both {
 		t.Errorf("users after the second run: %v, want those of bob and eve; it prints\n%s", err, printed)
 	}
-	refused := exec.CommandContext(t.Context(), "bash", "secure.sh", "--out", dir, "--nats", "n1,n2", "--services", "s1")
+	refused := exec.CommandContext(t.Context(), "bash", "secure.sh", "--out", dir, "--nats", "n1,n2",
+		"--services", "s1")
 	if out, err := refused.CombinedOutput(); err == nil || !strings.Contains(string(out), "majority") {
 		t.Errorf("two NATS servers: %v\n%s", err, out)
 	}
