@@ -162,6 +162,9 @@ func statusOf(j *cluster.Job) schemas.JobStatus {
 		Incomplete: j.IsIncomplete(),
 		Reason:     j.Reason,
 	}
+	if measured, predicted := j.Took(); predicted != nil {
+		s.PredictedSeconds, s.MeasuredSeconds = predicted, measured.Seconds()
+	}
 	if j.State == schemas.StateRunning {
 		s.LastSeenAt = instant(j.LastSeen.UTC())
 	}
@@ -305,7 +308,7 @@ func selects(q *schemas.JobListRequest, s *schemas.JobStatus) bool {
 	search := strings.ToLower(q.Search)
 	names := append([]string{s.JobID, s.Model, s.Dataset, s.User}, s.Nodes...)
 	return (q.User == "" || q.User == s.User) && (q.Model == "" || q.Model == s.Model) &&
-		(q.Node == "" || slices.Contains(s.Nodes, q.Node)) &&
+		(q.Dataset == "" || q.Dataset == s.Dataset) && (q.Node == "" || slices.Contains(s.Nodes, q.Node)) &&
 		(!q.Missed || s.MetSLO != nil && !*s.MetSLO) &&
 		(q.Label == "" || schemas.HasLabel(s.Labels, q.Label)) && isWithin(s, q.Since, q.Until) &&
 		slices.ContainsFunc(names, func(name string) bool { return strings.Contains(strings.ToLower(name), search) })

@@ -130,6 +130,7 @@ func TestList_Searches(t *testing.T) {
 		"two states":          {schemas.JobListRequest{State: "running,lost"}, []string{"d-1"}},
 		"since":               {schemas.JobListRequest{Since: at.Add(3 * time.Hour)}, []string{"d-1", "c-1"}},
 		"until":               {schemas.JobListRequest{Until: at.Add(time.Hour)}, []string{"a-1"}},
+		"dataset":             {schemas.JobListRequest{Dataset: "digits"}, nil},
 		"missed":              {schemas.JobListRequest{Missed: true}, nil},
 		"label":               {schemas.JobListRequest{Label: "team=vision"}, nil},
 		"model, but not node": {schemas.JobListRequest{Model: "mlp", Node: "rack-9"}, nil},

@@ -372,6 +372,27 @@ func TestBrowser_ShowsWhichJobIsAtRisk(t *testing.T) {
 	p.WaitFor(`document.querySelector('#now-table tr.risk').innerText.includes('at risk')`)
 	p.WaitFor(`document.title === '(1) Now – Courier'`)
 	checkPage(t, p, "/", 1440)
+	p.Must(`document.querySelector('#now-table th a').click()`)
+	p.WaitFor(`document.querySelector('#job-what-if').checkVisibility()`)
+	p.Must(`document.querySelector('#job-what-if').click()`)
+	p.WaitFor(`document.querySelectorAll('#what-if-table tbody tr').length === 1`)
+}
+
+// The page of the regressors compares measured with predicted times, of all models or of one.
+func TestBrowser_ComparesMeasuredAndPredictedTimes(t *testing.T) {
+	browser, b, h := openBrowser(t)
+	runJob(t, b, "ended", time.Now().Add(-time.Minute), 12, "finished")
+	runJob(t, b, "incomplete", time.Now().Add(-time.Minute), 3, "finished")
+	p := browser.Page(t, h.url+"/regressors", 390, 900)
+	p.WaitFor(`document.querySelectorAll('#runs-chart circle').length === 1`)
+	const want = "ended: predicted 30\u00a0s, measured 29\u00a0s"
+	if got := p.Text("#runs-models"); !strings.Contains(got, "98\u00a0%") {
+		t.Errorf("table of models = %q, want 98 %% in it", got)
+	}
+	p.WaitFor(fmt.Sprintf(`document.querySelector('#runs-chart circle title').textContent === %q`, want))
+	p.Must(`document.querySelector('#runs-models a').click()`)
+	p.WaitFor(`location.search === '?model=digits-mlp' && document.querySelector('#runs-models tr.chosen')`)
+	checkPage(t, p, "/regressors", 390, "503")
 }
 
 // A prediction is part of the address, with a chart and the command that runs it.

@@ -21,8 +21,8 @@ func (g *Gateway) predict(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (g *Gateway) listJobs(w http.ResponseWriter, r *http.Request) error {
-	query, err := readQuery(r, "state", "search", "user", "model", "node", "label", "since", "until",
-		"at_risk", "missed", "sort", "limit", "after")
+	query, err := readQuery(r, "state", "search", "user", "model", "dataset", "node", "label", "since",
+		"until", "at_risk", "missed", "sort", "limit", "after")
 	if err != nil {
 		return err
 	}
@@ -43,19 +43,20 @@ func (g *Gateway) listJobs(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	request := schemas.JobListRequest{
-		State:  schemas.StateSelection(query.Get("state")),
-		Search: query.Get("search"),
-		User:   query.Get("user"),
-		Model:  query.Get("model"),
-		Node:   query.Get("node"),
-		Label:  query.Get("label"),
-		Since:  since,
-		Until:  until,
-		AtRisk: atRisk,
-		Missed: missed,
-		Sort:   query.Get("sort"),
-		Limit:  limit,
-		After:  query.Get("after"),
+		State:   schemas.StateSelection(query.Get("state")),
+		Search:  query.Get("search"),
+		User:    query.Get("user"),
+		Model:   query.Get("model"),
+		Dataset: query.Get("dataset"),
+		Node:    query.Get("node"),
+		Label:   query.Get("label"),
+		Since:   since,
+		Until:   until,
+		AtRisk:  atRisk,
+		Missed:  missed,
+		Sort:    query.Get("sort"),
+		Limit:   limit,
+		After:   query.Get("after"),
 	}
 	return g.forward(w, r, request.Subject(), &request)
 }

@@ -27,12 +27,8 @@ func Read(ctx context.Context, b *bus.Bus, jobID string) (*JobReceipt, error) {
 	switch s.Status.State {
 	case schemas.StateFinished, schemas.StateFailed, schemas.StateCancelled, schemas.StateLost:
 	default:
-		return nil, &schemas.Error{
-			Code:  schemas.CodeConflict,
-			Field: "id",
-			Message: fmt.Sprintf("job %s is %s: there is a receipt after its end",
-				jobID, s.Status.State),
-		}
+		return nil, schemas.Errorf(schemas.CodeConflict, "id",
+			"job %s is %s: there is a receipt after its end", jobID, s.Status.State)
 	}
 	o := bus.FollowOptions{
 		Stream:   schemas.StreamJob,

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"courier/bus"
@@ -83,17 +84,13 @@ func FindRegressor(all []schemas.RegressorVersion, name string) (*schemas.Regres
 			return v.Target == name && v.State == schemas.RegressorChampion
 		})
 		if k < 0 {
-			return nil, &schemas.Error{
-				Code:    schemas.CodeNotFound,
-				Field:   "regressor",
-				Message: "there is no champion of " + name + " yet",
-			}
+			return nil, schemas.Errorf(schemas.CodeNotFound, "regressor", "there is no champion of %s yet", name)
 		}
 		return &all[k], nil
 	}
 	var found []*schemas.RegressorVersion
 	for i := range all {
-		if len(name) <= len(all[i].ModelDigest) && all[i].ModelDigest[:len(name)] == name {
+		if strings.HasPrefix(all[i].ModelDigest, name) {
 			found = append(found, &all[i])
 		}
 	}
@@ -101,11 +98,8 @@ func FindRegressor(all []schemas.RegressorVersion, name string) (*schemas.Regres
 	case 1:
 		return found[0], nil
 	case 0:
-		return nil, &schemas.Error{
-			Code:    schemas.CodeNotFound,
-			Field:   "regressor",
-			Message: "no digest begins with " + name + "; courier regressor list shows all",
-		}
+		return nil, schemas.Errorf(schemas.CodeNotFound, "regressor",
+			"no digest begins with %s; courier regressor list shows all", name)
 	}
 	slices.SortFunc(found, func(a, b *schemas.RegressorVersion) int {
 		return cmp.Compare(a.ModelDigest, b.ModelDigest)

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -81,30 +82,19 @@ func Regressors(out io.Writer, l *schemas.RegressorList) error {
 				" train.")
 		return err
 	}
-	fmt.Fprintln(out,
-		"target\tdigest\tstate\tkept\texamples\tconfigurations\theld-out"+
-			" error\ttrained\tdecided by\treason")
+	fmt.Fprintln(out, "target\tdigest\tstate\tkept\texamples\tconfigurations\theld-out error\ttrained"+
+		"\tdecided by\treason")
 	for i := range l.Regressors {
 		v := &l.Regressors[i]
-		by := v.DecidedBy
-		if by == "" {
-			by = "-"
-		}
-		fmt.Fprintf(out, "%s\t%.12s\t%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s\n", v.Target, v.ModelDigest,
-			v.State, map[bool]string{
-				true:  "yes",
-				false: "no",
-			}[v.Kept], v.Examples, v.Configurations,
-			strings.Replace(schemas.FormatError(v.Target, v.HeldOutError),
-				" error", "", 1), second(v.TrainedAt), by, shorten.Name(v.Reason, maxReason))
+		kept := map[bool]string{true: "yes", false: "no"}[v.Kept]
+		heldOut := strings.Replace(schemas.FormatError(v.Target, v.HeldOutError), " error", "", 1)
+		fmt.Fprintf(out, "%s\t%.12s\t%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s\n", v.Target, v.ModelDigest, v.State,
+			kept, v.Examples, v.Configurations, heldOut, second(v.TrainedAt), cmp.Or(v.DecidedBy, "-"),
+			shorten.Name(v.Reason, maxReason))
 	}
 	for i := range l.Regressors {
 		for _, e := range l.Regressors[i].Corrections {
-			if _, err := fmt.Fprintf(
-				out, "\n%s is corrected: %s.\n", e.Target, e.Message,
-			); err != nil {
-				return err
-			}
+			fmt.Fprintf(out, "\n%s is corrected: %s.\n", e.Target, e.Message)
 		}
 	}
 	_, err := fmt.Fprintln(out,

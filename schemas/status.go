@@ -107,11 +107,12 @@ type JobListRequest struct {
 	// running, "ended" for all others.
 	State StateSelection `json:"state,omitempty"`
 	// Only jobs whose ID, model, dataset, user or a node contains this text, in any case.
-	Search string `json:"search,omitempty"`
-	User   string `json:"user,omitempty"`  // only jobs of this user
-	Model  string `json:"model,omitempty"` // only jobs of this model
-	Node   string `json:"node,omitempty"`  // only jobs of this node
-	Label  string `json:"label,omitempty"` // only jobs with this label, "name" or "name=value"
+	Search  string `json:"search,omitempty"`
+	User    string `json:"user,omitempty"`    // only jobs of this user
+	Model   string `json:"model,omitempty"`   // only jobs of this model
+	Dataset string `json:"dataset,omitempty"` // only jobs of this dataset
+	Node    string `json:"node,omitempty"`    // only jobs of this node
+	Label   string `json:"label,omitempty"`   // only jobs with this label, "name" or "name=value"
 	// Only jobs that have not ended before this instant.
 	Since time.Time `json:"since,omitzero"`
 	// Only jobs that were submitted, or started without a request, before this instant.
@@ -220,6 +221,10 @@ type JobStatus struct {
 	// "threads" (more threads than available CPUs) or "surplus" (it would be as fast with one CPU less).
 	// Absent if the epochs do not show it.
 	Bottleneck Bottleneck `json:"bottleneck,omitempty"`
+	// Time of a run from its start to its last epoch, as predicted in the answer to its request, and as
+	// measured; absent unless it finished all epochs with the advised configuration.
+	PredictedSeconds *float64 `json:"predicted_seconds,omitempty"`
+	MeasuredSeconds  float64  `json:"measured_seconds,omitempty"`
 	// Accuracy of the last epoch.
 	Accuracy *float64 `json:"accuracy,omitempty"`
 	// Sum of the phases of the run's epochs, as measured inside the training.

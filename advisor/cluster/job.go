@@ -248,6 +248,15 @@ func (j *Job) Outcome() (kept, ok bool) {
 	return *j.MetSLO, true
 }
 
+// Took returns the time of a job that finished as advised, from its start to its last epoch, and the
+// prediction of its promise. predicted is nil if there is no such time.
+func (j *Job) Took() (measured time.Duration, predicted *float64) {
+	if j.State != schemas.StateFinished || j.HasMoved || j.EpochsDone < j.Setting.Epochs || !j.asAdvised() {
+		return 0, nil
+	}
+	return j.LastEpochAt.Sub(j.StartedAt), j.Promise.PredictedSeconds
+}
+
 // BarredMove is a number of CPUs that must not be planned for a job.
 type BarredMove struct {
 	CPUs  uint32    `json:"cpus"`

@@ -5,10 +5,10 @@ import { duration, percent, shape } from './format.js';
 // choices draws the alternatives of an advice: time, with a line to its upper bound, against accuracy. The
 // SLO is a vertical line, the chosen alternative is ringed, and unbeaten ones are filled: no other is faster
 // and at least as accurate.
-export function choices(advice, slo) {
+export function choices(advice, slo, room) {
   const all = advice.alternatives.filter((a) => a.predicted_seconds !== undefined && a.predicted_accuracy !== undefined);
   if (!all.length) return [];
-  const width = 640, height = 280, left = 52, right = 16, top = 12, bottom = 36;
+  const width = Math.max(300, Math.min(640, room || 640)), height = 280, left = 52, right = 16, top = 12, bottom = 36;
   const bounds = all.map((a) => Math.min(a.upper_bound_seconds ?? 0, 3 * a.predicted_seconds));
   const most = 1.05 * Math.max(slo ?? 0, ...all.map((a) => a.predicted_seconds), ...bounds);
   const accuracies = all.map((a) => a.predicted_accuracy), least = Math.min(...accuracies), best = Math.max(...accuracies);
@@ -20,20 +20,44 @@ export function choices(advice, slo) {
   for (let i = 0; i <= 4; i++) {
     const s = (most * i) / 4, a = low + ((high - low) * i) / 4;
     parts.push(el('path', { class: 'grid', d: `M${left},${y(a)}H${width - right}` }));
-    parts.push(label(left - 6, y(a) + 4, percent(a, 1), 'end'), label(x(s), height - 18, duration(s), i === 4 ? 'end' : 'middle'));
+    parts.push(label(left - 6, y(a) + 4, percent(a, high - low < 0.005 ? 2 : 1), 'end'));
+    if (width > 500 || i % 2 === 0) parts.push(label(x(s), height - 18, duration(s), i === 4 ? 'end' : 'middle'));
   }
-  parts.push(label(left, height - 3, 'predicted time and its upper bound; vertical: predicted accuracy', 'start'));
+  parts.push(label(left, height - 3, 'time and its upper bound; vertical: accuracy', 'start'));
   if (slo) parts.push(el('path', { class: 'slo', d: `M${x(slo)},${top}V${height - bottom}` }), label(x(slo) - 5, top + 10, `SLO ${duration(slo)}`, 'end'));
   const isFaster = (b, a) => b.predicted_seconds < a.predicted_seconds && b.predicted_accuracy >= a.predicted_accuracy;
+  const named = [];
   for (const a of all) {
     const isChosen = ['batch_size', 'workers', 'cpus', 'epochs'].every((k) => a[k] === advice.chosen?.[k]);
     const isBeaten = all.some((b) => isFaster(b, a)), px = x(a.predicted_seconds), py = y(a.predicted_accuracy);
     const words = [`batch ${a.batch_size}, ${shape(a)}, ${a.epochs} epochs: ${duration(a.predicted_seconds)}, accuracy ${percent(a.predicted_accuracy, 1)}`, isChosen && 'chosen', !isBeaten && 'unbeaten'];
     if (a.upper_bound_seconds) parts.push(el('path', { class: 'interval', d: `M${px},${py}H${x(a.upper_bound_seconds)}` }));
     parts.push(el('circle', { class: isChosen ? 'champion' : isBeaten ? 'hollow' : 'bin', cx: px, cy: py, r: isChosen ? 6 : 4.5 }, el('title', {}, words.filter(Boolean).join(', '))));
-    if (isChosen || !isBeaten) parts.push(label(px, py - 9, `${a.batch_size}`));
+    if (isChosen) named.unshift([px, py, a.batch_size]);
+    else if (!isBeaten) named.push([px, py, a.batch_size]);
   }
+  named.forEach(([px, py, size], i) => { // a label does not cover an earlier one
+    if (named.slice(0, i).every(([x2, y2]) => Math.hypot(px - x2, py - y2) > 24)) parts.push(label(px, py - 9, `${size}`));
+  });
   return [el('svg', { viewBox: `0 0 ${width} ${height}`, class: 'choices', role: 'img', 'aria-label': 'Predicted time and accuracy of every alternative' }, ...parts)];
+}
+
+// against draws measured over predicted times of runs, both logarithmic, with the diagonal of right predictions.
+export function against(runs, room) {
+  const width = Math.max(280, Math.min(460, room)), height = 300, left = 64, right = 12, top = 10, bottom = 36;
+  const all = runs.flatMap((r) => [r.predicted_seconds, r.measured_seconds]), low = 0.8 * Math.min(...all), high = 1.25 * Math.max(...all);
+  const along = (s) => Math.log(s / low) / Math.log(high / low);
+  const x = (s) => left + (width - left - right) * along(s), y = (s) => height - bottom - (height - top - bottom) * along(s);
+  const words = (px, py, say, anchor) => el('text', { x: px, y: py, 'text-anchor': anchor }, say);
+  const parts = [el('path', { class: 'diagonal', d: `M${x(low)},${y(low)}L${x(high)},${y(high)}` })];
+  for (let i = 0; i <= 3; i++) {
+    const s = low * (high / low) ** (i / 3);
+    parts.push(el('path', { class: 'grid', d: `M${left},${y(s)}H${width - right}` }), words(left - 5, y(s) + 4, duration(s), 'end'));
+    if (width > 400 || i !== 2) parts.push(words(x(s), height - 19, duration(s), i === 3 ? 'end' : 'middle'));
+  }
+  parts.push(words((left + width) / 2, height - 3, 'predicted; vertical: measured', 'middle'));
+  for (const r of runs) parts.push(el('circle', { class: 'run', cx: x(r.predicted_seconds), cy: y(r.measured_seconds), r: 3 }, el('title', {}, `${r.job_id}: predicted ${duration(r.predicted_seconds)}, measured ${duration(r.measured_seconds)}`)));
+  return el('svg', { viewBox: `0 0 ${width} ${height}`, class: 'against', role: 'img', 'aria-label': 'Measured and predicted time of each run' }, ...parts);
 }
 
 // timeline draws a job since its submission: elapsed time, predicted remaining time, and the deadline

@@ -10,6 +10,13 @@ const flags = {
 };
 const switches = { elastic: 'elastic', may_stop_early: 'may-stop-early' };
 
+// whatIfPath returns the address of the prediction of a request.
+export function whatIfPath(request) {
+  const q = new URLSearchParams({ model: request.model, epochs: request.epochs || request.max_epochs || 100 });
+  for (const name of ['dataset', 'workers', 'cpus', 'batch_sizes', 'slo']) if (request[name]) q.set(name, request[name]);
+  return `/what-if?${q}`;
+}
+
 // runCommand returns the command that runs a request, with the training command left to the reader.
 export function runCommand(request) {
   const words = ['courier run'];

@@ -2,8 +2,8 @@
 import { ask } from './api.js';
 import { byId, copyButton, el, loaded, text } from './dom.js';
 import { decision, duration, modelLevel, number, percent, probability, shape, time, unknown } from './format.js';
-import { runCommand } from './command.js';
-import { action, columns, isOpen, isTroubled, jobsOf, nodePath, outcome, stateText, timelineOf } from './jobs.js';
+import { runCommand, whatIfPath } from './command.js';
+import { action, columns, isOpen, isTroubled, jobsOf, nodePath, outcome, reason, stateText, timelineOf } from './jobs.js';
 import { table } from './table.js';
 import { draw, joined, points, series } from './plot.js';
 import * as session from './session.js';
@@ -64,6 +64,11 @@ function show(h) {
   const j = h.job;
   byId('job-cancel').hidden = !isOpen(j) || !session.maySubmit();
   headline(j);
+  const warning = j.at_risk ? h.changes.findLast((c) => c.kind === 'risk') : undefined;
+  text(byId('job-warning'), warning ? `Warned at ${time(warning.at)}: ${warning.text}` : '');
+  byId('job-warning').hidden = !warning;
+  byId('job-what-if').hidden = !h.request || !isTroubled(j);
+  if (h.request) byId('job-what-if').href = whatIfPath(h.request);
   summary(j);
   byId('job-request').hidden = !h.request;
   const waits = !j.started_at && isOpen(j);
@@ -75,6 +80,7 @@ function show(h) {
   byId('job-compare').href = `/compare?jobs=${[id, ...beside].join(',')}`;
   charts(h);
   byId('job-charts-empty').hidden = h.epochs.length > 0;
+  text(byId('job-charts-empty'), isOpen(j) ? 'No epochs yet. Each epoch appears here when it ends.' : 'It reported no epochs.');
   rows('job-epochs', h.epochs.toReversed().slice(0, maxRows), (e) => [number(e.epoch), time(e.at), duration(e.duration_seconds), number(e.batch_size), figure(e.loss), metric(e), number(e.concurrent_jobs, 1), percent(e.storage_wait_ratio, 1), percent(e.memory_wait_ratio, 1)]);
   byId('job-epochs-details').hidden = !h.epochs.length;
   list('job-advice', h.predictions, (p) => [decision(p.decision), `${p.action.replaceAll('_', ' ')}${p.ends_at ? `, end predicted for ${time(p.ends_at)}` : ''}${p.latest_at ? `, at the latest ${time(p.latest_at)}` : ''}${p.probability === undefined ? '' : `, SLO met with probability ${probability(p.probability)}`}`, p.message, p.decision]);
@@ -104,7 +110,7 @@ const phases = (p = {}) => [
 function headline(j) {
   const place = j.queue_position ? `, place ${number(j.queue_position)} of the queue` : '';
   const slo = j.slo_seconds ? `SLO of ${duration(j.slo_seconds)}: ${outcome(j)}` : 'no SLO';
-  text(byId('job-headline'), `${stateText(j.state)}${place}${j.reason ? `: ${j.reason}` : ''} · ${slo}`);
+  text(byId('job-headline'), `${stateText(j.state)}${place}${j.reason ? `: ${reason(j)}` : ''} · ${slo}`);
   byId('job-headline').classList.toggle('risk', isTroubled(j));
   const [next, cost] = action(j), note = isOpen(j) ? `Next: ${next}${cost ? ` (${cost})` : ''}` : '';
   text(byId('job-next'), note);

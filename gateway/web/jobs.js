@@ -10,6 +10,9 @@ export const states = { submitted: '◌\u00a0submitted', queued: '◔\u00a0queue
 export const stateText = (state) => states[state] ?? state;
 export const isOpen = (j) => ['submitted', 'queued', 'running'].includes(j.state);
 
+// reason returns why a job has its state, with instants in the reader's zone.
+export const reason = (j) => (j.reason ?? '').replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, time);
+
 // outcome describes whether a job met its SLO, or with which probability it will.
 export function outcome(j) {
   if (j.incomplete) return '◐ incomplete';
@@ -68,7 +71,7 @@ export const columns = {
   model: { name: 'Model', sort: 'model', cell: (j) => [modelLevel(j.model, j.dataset), '', jobsOf('model', j.model)] },
   user: { name: 'User', sort: 'user', cell: (j) => (j.user ? [j.user, '', jobsOf('user', j.user)] : [unknown]) },
   nodes: { name: 'Nodes', sort: 'node', fill: (cell, j) => links(cell, (j.nodes ?? []).map((n) => [n, nodePath(n)])) },
-  state: { name: 'State', sort: 'state', cell: (j) => [stateText(j.state), j.queue_position ? `place ${j.queue_position}: ${j.reason ?? ''}` : j.reason ?? ''] },
+  state: { name: 'State', sort: 'state', cell: (j) => [stateText(j.state), j.queue_position ? `place ${j.queue_position}: ${reason(j)}` : reason(j)] },
   configuration: { name: 'Configuration', cell: (j) => [[j.batch_size && `batch ${number(j.batch_size)}`, j.cpus && shape(j)].filter(Boolean).join(', ') || unknown] },
   epochs: { name: 'Epochs, accuracy', cell: (j) => [j.epochs ? `${number(j.epochs_done)} of ${number(j.epochs)}` : number(j.epochs_done), j.accuracy === undefined ? '' : percent(j.accuracy, 1)] },
   started: { name: 'Started', sort: 'started', cell: (j) => [j.started_at ? time(j.started_at) : unknown] },
@@ -78,15 +81,15 @@ export const columns = {
     fill: (cell, j) => cell.firstChild.replaceChildren(...timelineOf(j)),
     cell: (j) => [end(j), j.deadline_at ? `deadline ${time(j.deadline_at)}` : 'no deadline'],
   },
-  slo: { name: 'SLO', sort: 'probability', cell: (j) => [outcome(j), j.slo_seconds ? `of\u00a0${duration(j.slo_seconds)}` : ''] },
+  slo: { name: 'SLO', sort: 'probability', cell: (j) => [outcome(j), j.slo_seconds ? `of ${duration(j.slo_seconds)}`.replaceAll(' ', '\u00a0') : ''] },
   action: { name: 'Proposed action', wide: true, cell: action },
   queue: { name: 'Place', cell: (j) => [number(j.queue_position)] },
-  reason: { name: 'Reason', wide: true, cell: (j) => [j.reason ?? unknown] },
+  reason: { name: 'Reason', wide: true, cell: (j) => [reason(j) || unknown] },
   late: { name: 'Late by', cell: (j) => [late(j) > 0 ? duration(late(j)) : unknown] },
 };
 export const style = (j) => (isTroubled(j) ? 'risk' : '');
 
-const selections = ['state', 'search', 'user', 'model', 'node', 'label', 'since', 'until', 'at_risk', 'missed', 'sort'];
+const selections = ['state', 'search', 'user', 'model', 'dataset', 'node', 'label', 'since', 'until', 'at_risk', 'missed', 'sort'];
 const maxCompared = 5, proposed = 3; // jobs to compare, and how many of the list without a mark
 const maxPages = 8; // requests of one list; a search looks at some thousands of jobs in each
 let draw, shown = [], marked = [];

@@ -51,11 +51,12 @@ export function draw(figure, table, lines, axes) {
   }
 }
 
-// instant formats a mark of the time axis, whose marks are step seconds apart.
+// instant formats a mark of the time axis, whose marks are step seconds apart. Midnight is the date.
 function instant(v, step) {
-  const clock = { hour: '2-digit', minute: '2-digit', ...(step < 60 && { second: '2-digit' }) };
-  return new Date(1000 * v).toLocaleString('en-GB', step < 86_400 ? clock : { day: 'numeric', month: 'short' });
+  const at = new Date(1000 * v), clock = { hour: '2-digit', minute: '2-digit', ...(step < 60 && { second: '2-digit' }) };
+  const isDay = step >= 3600 && at.getHours() + at.getMinutes() === 0;
+  return at.toLocaleString('en-GB', isDay ? { day: 'numeric', month: 'short' } : clock);
 }
 
-// wide returns a range of time of at least a second, so that a single point has an axis.
-const wide = (_, from, to) => (to - from < 1 ? [from - 0.5, to + 0.5] : [from, to]);
+// wide returns a range around a single point, which has an axis then. uPlot would show years.
+const wide = (u, from, to) => (u.data[0].length === 1 ? [u.data[0][0] - 30, u.data[0][0] + 30] : [from, to]);

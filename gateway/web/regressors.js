@@ -1,9 +1,11 @@
 // The regressors: champions and their history.
 import { ask } from './api.js';
-import { bindPeriod, param } from './address.js';
+import { bindPeriod, param, query } from './address.js';
+import { against } from './chart.js';
 import { byId, el, keyed, loaded, text } from './dom.js';
-import { heldOutError, number, time, unknown } from './format.js';
+import { heldOutError, modelLevel, number, percent, time, unknown } from './format.js';
 import { begins, life } from './life.js';
+import { table } from './table.js';
 
 const drawn = 40, listed = 4; // versions in a chart and in a table; the REST API returns all
 const order = ['epoch_time', 'startup_time', 'accuracy'];
@@ -100,8 +102,39 @@ function within(all) {
   };
 }
 
-// read loads the champions and their history. Only the trainer may be unavailable.
+let drawModels, runs = [];
+const ratio = (r) => r.measured_seconds / r.predicted_seconds;
+
+// models groups the runs by model and dataset: their number, and the median and the range of measured to
+// predicted time.
+function models() {
+  const groups = Object.groupBy(runs, (r) => modelLevel(r.model, r.dataset));
+  return Object.entries(groups).map(([name, of]) => {
+    const sorted = of.map(ratio).sort((a, b) => a - b), at = (q) => sorted[Math.round(q * (sorted.length - 1))];
+    return { name, model: of[0].model, dataset: of[0].dataset, runs: of.length, median: at(0.5), low: at(0.05), high: at(0.95) };
+  }).sort((a, b) => b.runs - a.runs);
+}
+
+function showRuns() {
+  const isShown = (r) => !param('model') || (r.model === param('model') && (r.dataset ?? '') === param('dataset'));
+  byId('runs').hidden = !runs.length;
+  if (!runs.length) return;
+  const some = runs.filter(isShown);
+  byId('runs-chart').replaceChildren(...(some.length ? [against(some, byId('runs-chart').clientWidth)] : []));
+  drawModels(models(), (m) => m.name, (m) => (param('model') && isShown(m) ? 'chosen' : ''));
+}
+
+// modelPath returns the address with the runs of one model, or of all if it is shown already.
+function modelPath(m) {
+  const isShown = param('model') === m.model && param('dataset') === (m.dataset ?? '');
+  return `/regressors?${query(['since', 'until'], isShown ? {} : { model: m.model, ...(m.dataset && { dataset: m.dataset }) })}`;
+}
+
+// read loads the newest finished runs, and the champions and their history. Only the trainer may be unavailable.
 export async function read() {
+  const list = await ask(`jobs?${query(['since', 'until'], { state: 'finished', limit: 1000 })}`);
+  runs = list.jobs.filter((j) => j.predicted_seconds > 0 && j.measured_seconds > 0);
+  showRuns();
   try {
     current = within(await ask('regressors/life'));
     text(byId('regressors-error'), '');
@@ -114,11 +147,20 @@ export async function read() {
   loaded('regressors');
 }
 
-export const start = (_, again) => bindPeriod(byId('regressors-form'), el, again);
+export function start(_, again) {
+  bindPeriod(byId('regressors-form'), el, again);
+  const percents = (v) => percent(v, 0);
+  drawModels = table(byId('runs-models'), [
+    { name: 'Model', cell: (m) => [m.name, '', modelPath(m)] },
+    { name: 'Runs', cell: (m) => [number(m.runs)] },
+    { name: 'Measured of predicted', cell: (m) => [percents(m.median), `90 %: ${percents(m.low)} to ${percents(m.high)}`] },
+  ]);
+}
 
 let width = 0;
 new ResizeObserver(([entry]) => { // redraws at the new width, so that the text keeps its size
   if (Math.abs(entry.contentRect.width - width) < 1) return;
   width = entry.contentRect.width;
   show();
+  showRuns();
 }).observe(byId('regressors-list'));

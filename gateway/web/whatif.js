@@ -90,7 +90,7 @@ export async function read() {
     const answer = await ask('predict', asked);
     show(answer);
     const slo = answer.slo_seconds;
-    byId('what-if-chart').replaceChildren(...choices(answer, slo));
+    byId('what-if-chart').replaceChildren(...choices(answer, slo, byId('what-if').clientWidth));
     text(byId('what-if-command'), runCommand(asked));
     byId('what-if-answer').hidden = false;
     byId('what-if-submit').hidden = !session.maySubmit();

@@ -195,19 +195,20 @@ func (c *cancelCommand) Run(w *environment) error {
 
 // jobSelection has the fields of a schemas.JobListRequest.
 type jobSelection struct {
-	State  schemas.StateSelection `placeholder:"STATE" help:"Only jobs in these states, separated by commas; open: submitted, queued or running; ended: all others."`
-	Search string                 `help:"Only jobs whose ID, model, dataset, user or a node contains this text."`
-	User   string                 `help:"Only jobs of this user."`
-	Model  string                 `help:"Only jobs of this model."`
-	Node   string                 `help:"Only jobs of this node."`
-	Label  string                 `help:"Only jobs with this label, name or name=value."`
-	Since  time.Time              `help:"Only jobs that have not ended before this instant, such as 2026-11-28T08:00:00Z, or before a duration before now, such as 7d."`
-	Until  time.Time              `help:"Only jobs that began before this instant."`
-	AtRisk bool                   `help:"Only jobs with an active warning."`
-	Missed bool                   `help:"Only jobs that missed their SLO."`
-	Sort   string                 `help:"Order by probability, deadline, started, ended, id, model, user, node or state; - in front, as in -ended, for descending order; default: newest first."`
-	Limit  int                    `help:"Maximum number of jobs, 1 to 1000." default:"20"`
-	After  string                 `help:"Only jobs after this one in the list; continues a previous page."`
+	State   schemas.StateSelection `placeholder:"STATE" help:"Only jobs in these states, separated by commas; open: submitted, queued or running; ended: all others."`
+	Search  string                 `help:"Only jobs whose ID, model, dataset, user or a node contains this text."`
+	User    string                 `help:"Only jobs of this user."`
+	Model   string                 `help:"Only jobs of this model."`
+	Dataset string                 `help:"Only jobs of this dataset."`
+	Node    string                 `help:"Only jobs of this node."`
+	Label   string                 `help:"Only jobs with this label, name or name=value."`
+	Since   time.Time              `help:"Only jobs that have not ended before this instant, such as 2026-11-28T08:00:00Z, or before a duration before now, such as 7d."`
+	Until   time.Time              `help:"Only jobs that began before this instant."`
+	AtRisk  bool                   `help:"Only jobs with an active warning."`
+	Missed  bool                   `help:"Only jobs that missed their SLO."`
+	Sort    string                 `help:"Order by probability, deadline, started, ended, id, model, user, node or state; - in front, as in -ended, for descending order; default: newest first."`
+	Limit   int                    `help:"Maximum number of jobs, 1 to 1000." default:"20"`
+	After   string                 `help:"Only jobs after this one in the list; continues a previous page."`
 }
 
 type jobsCommand struct {

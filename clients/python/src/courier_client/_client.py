@@ -124,6 +124,7 @@ class Client:
         search: str = "",
         user: str = "",
         model: str = "",
+        dataset: str = "",
         node: str = "",
         label: str = "",
         since: str = "",

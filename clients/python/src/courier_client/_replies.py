@@ -91,6 +91,8 @@ class JobStatus(TypedDict, total=False):
     probability: float
     at_risk: bool
     bottleneck: str
+    predicted_seconds: float
+    measured_seconds: float
     accuracy: float
     phases: Dict[str, Any]
     decision: str
