@@ -1,11 +1,14 @@
 package output
 
+import "math"
+
 // Bounds of the ratio of a printed duration to the time between the arrivals of two ends. The lower
 // bound leaves room for a validation that the printed time does not include.
 const (
 	leastRatio = 0.6
 	mostRatio  = 1.05
 	leastSince = 0.9  // of a time since the start, which leaves nothing out
+	exactRatio = 0.01 // up to which a rounding does not matter
 	slackTime  = 0.05 // seconds, for the delay of a pipe
 	maxClocks  = 64
 )
@@ -47,7 +50,10 @@ func (r *recogniser) duration(b *block, interval float64) (seconds float64, isRe
 			seconds, isReported = v, true
 		}
 	}
-	if isReported {
+	// Where whole seconds are rounded, the time since the previous end is more exact.
+	rounding := math.Abs(interval - seconds)
+	isRounded := seconds == math.Trunc(seconds) && rounding < 1 && rounding > exactRatio*seconds
+	if isReported && (!isRounded || r.lastNumber == 0) {
 		return seconds, true
 	}
 	return interval, false

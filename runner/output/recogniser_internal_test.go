@@ -2,6 +2,7 @@ package output
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -171,6 +172,26 @@ func TestParser_TimesEpochs(t *testing.T) {
 			if s := e.At.Sub(noon).Seconds(); s != c.ends[i] {
 				t.Errorf("%s: epoch %d ended after %g s, want %g s", c.name, e.Epoch, s, c.ends[i])
 			}
+		}
+	}
+}
+
+// Keras prints whole seconds. Those of short epochs are far off, so their ends are timed instead.
+func TestParser_TimesEpochsWhoseSecondsAreRounded(t *testing.T) {
+	for seconds, want := range map[float64]float64{1.15: 0, 12.4: 0, 12.05: 12} {
+		r, at, epochs := newParserFor(t, 6), noon, 0
+		for e := 1; e <= 6; e++ {
+			r.Write(0, fmt.Appendf(nil, "Epoch %d/6\n", e), at)
+			at = at.Add(time.Duration(seconds * float64(time.Second)))
+			line := fmt.Appendf(nil, "100/100 - %.0fs - 9ms/step - accuracy: 0.%d - loss: 0.5\n", seconds, 50+e)
+			for _, event := range r.Write(0, line, at) {
+				if epochs++; event.Epoch > 1 && event.Seconds != want {
+					t.Errorf("epoch %d of %g s: got %g s, want %g", event.Epoch, seconds, event.Seconds, want)
+				}
+			}
+		}
+		if epochs < 3 {
+			t.Errorf("got %d epochs of %g s, want 3 or more", epochs, seconds)
 		}
 	}
 }
