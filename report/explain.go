@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"courier/schemas"
 )
@@ -77,8 +78,8 @@ func timeText(alt *schemas.Alternative, e *schemas.TimeEvidence, a *schemas.Advi
 	if others := e.ModelRuns - e.NodeTypeRuns; others > 0 {
 		s += fmt.Sprintf(", %d on other node types", others)
 	}
-	if lacks := lacksText(e); lacks != "" {
-		s += "; " + lacks
+	if alt.Extrapolated {
+		s += "; " + alt.Reason
 	}
 	return s
 }
@@ -88,34 +89,6 @@ func placeText(e *schemas.TimeEvidence) string {
 		return "nodes of unknown hardware"
 	}
 	return "this node type (" + e.NodeType + ")"
-}
-
-// lacksText returns why no promise is possible; empty if one is.
-func lacksText(e *schemas.TimeEvidence) string {
-	ran := fmt.Sprintf("%d to %d", e.RanLow, e.RanHigh)
-	if e.RanLow == e.RanHigh {
-		ran = fmt.Sprint(e.RanLow, " only")
-	}
-	switch e.Lacks {
-	case "cpus":
-		return "no promise: CPUs of the runs: " + ran
-	case "batch_size":
-		return "no promise: batch sizes of the runs: " + ran
-	case "neighbours":
-		return fmt.Sprintf("no promise: runs with batch sizes %d and %d, but none between", e.RanLow,
-			e.RanHigh)
-	case "load":
-		if e.RanHigh == 0 {
-			return "no promise: no run under a comparable load"
-		}
-		return "no promise: concurrent jobs of the runs: " + ran
-	case "configurations":
-		return fmt.Sprintf("no promise: %s are too few",
-			schemas.FormatCount(uint64(e.RanHigh), "configuration"))
-	case "agreement":
-		return "no promise: the neighbouring runs are too few or differ too much"
-	}
-	return ""
 }
 
 // scopeTexts describe to which jobs a correction applies.
@@ -130,19 +103,16 @@ var scopeTexts = map[string]string{
 
 // correctionText describes the active corrections of drift; empty if there are none.
 func correctionText(e *schemas.TimeEvidence) string {
-	if e.CorrectionRatio == 0 {
-		return ""
-	}
-	s := fmt.Sprintf("%.3g times as long as before the drift", e.CorrectionRatio)
+	var all []string
 	for _, c := range e.Corrections {
 		scope := scopeTexts[c.Scope]
 		if c.BatchSize > 0 {
 			scope = fmt.Sprintf(scope, c.BatchSize)
 		}
-		s += fmt.Sprintf("; %s: %.3g times since %s (%s)", scope, c.Ratio, clock(&c.SinceAt),
-			schemas.FormatCount(uint64(c.Runs), "run"))
+		all = append(all, fmt.Sprintf("%s: %.3g times as long since %s (%s)", scope, c.Ratio,
+			clock(&c.SinceAt), schemas.FormatCount(uint64(c.Runs), "run")))
 	}
-	return s
+	return strings.Join(all, "; ")
 }
 
 func startupText(alt *schemas.Alternative, e *schemas.Evidence) string {

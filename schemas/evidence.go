@@ -29,19 +29,7 @@ type TimeEvidence struct {
 	// Type of node whose runs count; absent if only the node's name is known.
 	NodeType string `json:"node_type,omitempty"`
 
-	// Why nothing can be promised: no runs of this "model", "node_type", "cpus", "load" or
-	// "batch_size"; measured batch sizes too far apart ("neighbours"); too few configurations
-	// ("configurations"); or runs that differ too much ("agreement").
-	Lacks string `json:"lacks,omitempty"`
-	// Minimum of the measured CPUs, batch sizes or concurrent jobs, or the number of
-	// configurations.
-	RanLow uint32 `json:"ran_low,omitempty"`
-	// Maximum of the measured values.
-	RanHigh uint32 `json:"ran_high,omitempty"`
-
-	// Factor by which the epoch time has changed by drift; absent without drift.
-	CorrectionRatio float64 `json:"correction_ratio,omitempty"`
-	// Shifts whose product is correction_ratio.
+	// Shifts of the epoch time by drift, which the prediction multiplies.
 	Corrections []DriftFactor `json:"corrections,omitempty"`
 }
 

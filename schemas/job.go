@@ -254,6 +254,17 @@ func EpochID(job string, run, epoch uint32) string {
 	return fmt.Sprintf("%s/%d/%d", job, run, epoch)
 }
 
+// maxBurstRatio is the ratio of used to granted CPU time above which an epoch of an elastic job used
+// CPUs that nobody else needed. The rest is the noise of the measurement.
+const maxBurstRatio = 1.1
+
+// IsBurst reports whether the epoch used more CPUs than it was granted. The duration of such an epoch of an
+// elastic job says nothing about an epoch with the granted CPUs.
+func (e *Epoch) IsBurst() bool {
+	used := e.JobCPUSeconds
+	return used != nil && *used > maxBurstRatio*float64(e.Processes())*e.DurationSeconds
+}
+
 // Duration returns the duration of the epoch.
 func (e *Epoch) Duration() time.Duration {
 	return time.Duration(e.DurationSeconds * float64(time.Second))

@@ -97,7 +97,7 @@ func (p *Past) addEpoch(e *schemas.Epoch) *run {
 	}
 	r.checkModel(&e.Setting)
 	x := newEpoch(e, r.previousEnd())
-	x.hasBurst = r.isElastic && burst(e)
+	x.hasBurst = r.isElastic && e.IsBurst()
 	if r.span.From.IsZero() { // its started event is not in the log
 		p.locate(r, &e.Setting, x.begin())
 	}

@@ -104,17 +104,6 @@ func newEpoch(e *schemas.Epoch, since time.Time) keptEpoch {
 	}
 }
 
-// maxBurstRatio is the ratio of used to granted CPU time above which an epoch of an elastic job used
-// CPUs that nobody else needed. The rest is the noise of the measurement.
-const maxBurstRatio = 1.1
-
-// burst reports whether an epoch used more CPUs than it was granted. Its duration says nothing about
-// an epoch with the granted CPUs.
-func burst(e *schemas.Epoch) bool {
-	used := e.JobCPUSeconds
-	return used != nil && *used > maxBurstRatio*float64(e.Processes())*e.DurationSeconds
-}
-
 func orNaN(v *float64) float64 {
 	if v == nil {
 		return math.NaN()

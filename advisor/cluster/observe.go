@@ -64,7 +64,7 @@ func (c *Cluster) observeEpoch(j *Job, e *schemas.Epoch, storedAt time.Time) {
 	foreign := c.foreignDuring(j, e, before.Add(-j.ClockLag), storedAt)
 	now := c.loadIntegrals(j.Setting.Nodes, storedAt)
 	o := ObservedEpoch{Count: 1, BatchSize: e.BatchSize, CPUs: e.Processes()}
-	if load, node, ok := c.meanLoad(j.LoadAtLastEpoch, now); ok && !j.hasBurst(e) &&
+	if load, node, ok := c.meanLoad(j.LoadAtLastEpoch, now); ok && !(j.IsElastic && e.IsBurst()) &&
 		j.State == schemas.StateRunning { // a lost job is not part of the load
 		foreign.Set(&load.Load)
 		o.Seconds, o.Load, o.Node = e.DurationSeconds, load, node
@@ -111,17 +111,6 @@ func merged(all []ObservedEpoch) []ObservedEpoch {
 		kept = kept[1:]
 	}
 	return append(kept, all[half:]...)
-}
-
-// maxBurstRatio is the ratio of used to granted CPU time of an elastic job above which an epoch used
-// CPUs that nobody else needed. The rest is the noise of the measurement.
-const maxBurstRatio = 1.1
-
-// hasBurst reports whether an epoch of an elastic job used more CPUs than it was granted. Its duration
-// says nothing about an epoch with the granted CPUs.
-func (j *Job) hasBurst(e *schemas.Epoch) bool {
-	used := e.JobCPUSeconds
-	return j.IsElastic && used != nil && *used > maxBurstRatio*float64(e.Processes())*e.DurationSeconds
 }
 
 // loadIntegrals returns copies of the integrals of the nodes of a running job.

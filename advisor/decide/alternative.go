@@ -222,18 +222,11 @@ func (p *problem) chooseEpochs(alt *schemas.Alternative, f *forecast) uint32 {
 	return best
 }
 
-// gridEpochs is the approximate size of a grid of epochs.
-const gridEpochs = 32
-
-// epochGrid returns the numbers of epochs to consider: every small number, then numbers up to
-// highest that grow by a few percent per step.
-func epochGrid(highest uint32) []uint32 {
-	ratio := 1.0
-	if highest > gridEpochs {
-		ratio = math.Pow(float64(highest)/gridEpochs, 2.0/gridEpochs)
-	}
-	var all []uint32
-	for n := uint32(1); n < highest; n = max(n+1, uint32(math.Ceil(float64(n)*ratio))) {
+// epochGrid returns the numbers of epochs to consider: every small number, then numbers up to highest that
+// grow by a few percent per step.
+func epochGrid(highest uint32) (all []uint32) {
+	const small = 32
+	for n := uint32(1); n < highest; n += 1 + n/small {
 		all = append(all, n)
 	}
 	return append(all, highest)

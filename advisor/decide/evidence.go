@@ -43,19 +43,9 @@ func (p *problem) timeEvidence(
 		NodeTypeRuns:      uint32(e.Counts.NodeType),
 		ModelRuns:         uint32(e.Counts.Model),
 	}
-	if !e.Support.Promisable() {
-		m := p.missing(alt)
-		t.Lacks, t.RanLow, t.RanHigh = m.Lacks, uint32(m.Low), uint32(m.High)
+	if e.Known() {
+		t.Corrections = r.correctionsOf(&c)
 	}
-	if !e.Known() {
-		return t
-	}
-	t.Corrections = r.correctionsOf(&c)
-	shift := 0.0
-	for i := range t.Corrections {
-		shift += math.Log(t.Corrections[i].Ratio)
-	}
-	t.CorrectionRatio = visibleRatio(shift)
 	return t
 }
 
@@ -71,15 +61,6 @@ func (p *problem) missing(alt *schemas.Alternative) evidence.Missing {
 		m.Low, m.High = m.Low/int(p.workers), m.High/int(p.workers)
 	}
 	return m
-}
-
-// visibleRatio returns the ratio of a logarithmic shift; 0 if it is 1 to three digits.
-func visibleRatio(shift float64) float64 {
-	const visible = 0.0005
-	if math.Abs(shift) < visible {
-		return 0
-	}
-	return math.Round(math.Exp(shift)*1e6) / 1e6
 }
 
 // correctionsOf returns the drift corrections that apply to a configuration.

@@ -125,17 +125,27 @@ func (e *EpochTime) Seconds(epochs int) Distribution {
 // Epochs predicts the first epochs of a run of a configuration. It is unknown if the model never ran on
 // the node type.
 func (p *Predictor) Epochs(c Configuration, epochs int) EpochTime {
+	t := p.times(c)
+	return t.epochs(epochs)
+}
+
+// times returns what is known about the times of a configuration.
+func (p *Predictor) times(c Configuration) times {
 	s := p.of(&c)
 	if s.time == nil || !c.valid() {
-		return EpochTime{}
+		return times{missing: Missing{Lacks: LacksModel}}
 	}
 	c = c.Banded()
-	t := s.time.times(&c)
+	return s.time.times(&c)
+}
+
+// epochs predicts the first epochs.
+func (t *times) epochs(n int) EpochTime {
 	e := EpochTime{Support: t.support, Counts: t.counts}
 	if e.Support == NeverRun {
 		return e
 	}
-	n := max(epochs, 1)
+	n = max(n, 1)
 	total := t.total(n)
 	e.Location, e.Degrees = total.location-math.Log(float64(n)), total.degrees
 	e.Variance = total.shared + total.run
@@ -150,11 +160,4 @@ func (p *Predictor) Time(c Configuration, epochs int) Time {
 }
 
 // Missing returns why no SLO can be promised for a configuration.
-func (p *Predictor) Missing(c Configuration) Missing {
-	s := p.of(&c)
-	if s.time == nil || !c.valid() {
-		return Missing{Lacks: LacksModel}
-	}
-	c = c.Banded()
-	return s.time.times(&c).missing
-}
+func (p *Predictor) Missing(c Configuration) Missing { return p.times(c).missing }

@@ -203,28 +203,26 @@ func (f *paceFilter) scale() float64 {
 // its own epochs, in order. Without own epochs it is Epochs. It is unknown if the model never ran on
 // the node type, and if no epochs are left.
 func (p *Predictor) Rest(c Configuration, done []Span, total int) EpochTime {
-	e := p.Epochs(c, total)
-	n := 0
+	c = c.Banded()
+	now := p.times(c)
+	e, n := now.epochs(total), 0
 	for i := range done {
 		n += done[i].Epochs
 	}
 	if !e.Known() || n == 0 || n >= total {
 		return e
 	}
-	s := p.subjects[c.subject()]
-	c = c.Banded()
-	now := s.time.times(&c)
-	white, correlated := s.time.model.epochNoise(now.curve.ConfigurationTimes)
+	white, correlated := now.of.model.epochNoise(now.curve.ConfigurationTimes)
 	f := newPaceFilter(e.Variance, slopeDeviation*slopeDeviation, white, correlated, total)
 	f.odd = now.curve.OddVariance
 	f.longest = now.curve.longest()
 	if n > 1 { // until an epoch is compared, the variance of the whole run includes it
-		f.beyond = s.time.model.PaceVariance
+		f.beyond = now.of.model.PaceVariance
 	}
 	under, then := c, now
 	for i := range done {
 		if u := done[i].Under.Banded(); u != under && u.BatchSize > 0 {
-			under, then = u, s.time.times(&u)
+			under, then = u, now.of.times(&u)
 		}
 		expected := 0.0
 		if then.support != NeverRun {
