@@ -53,7 +53,6 @@ var importGraph = map[string][]string{
 	"advisor":             {"advisor/cluster", "advisor/decide", "advisor/shares", "bus", "schemas"},
 	"advisor/advisortest": {"advisor/decide", "bus", "regress/treefile", "schemas", "trainer"},
 	"gateway":             {"bus", "receipt", "schemas"},
-	"gateway/browsertest": {},
 	"explore":             {"bus", "regress/evidence", "runner", "schemas"},
 	"tune":                {"runner", "schemas", "tune/halving"},
 	"tune/halving":        {},
@@ -111,7 +110,7 @@ var importGraph = map[string][]string{
 var testOnly = []string{
 	"advisor", "advisor/advisortest", "advisor/cluster", "advisor/decide", "advisor/shares", "bus/bustest",
 	"store/storetest", "store/storetest/cluster", "bus/server",
-	"store/engine", "store/engine/host", "gateway/browsertest", "policy/cost", "policy/deadline",
+	"store/engine", "store/engine/host", "policy/cost", "policy/deadline",
 	"policy/elasticflow", "policy/fit", "policy/speed/speedtest",
 	"policy/quality", "policy/speed", "report/columns", "runner", "runner/usage",
 }
@@ -167,12 +166,11 @@ var modules = map[string][]string{
 	"github.com/klauspost/compress": {"gateway"},
 	"golang.org/x/time":             {"gateway"},
 	"github.com/nats-io/nkeys":      {"services/certs"},
-	"github.com/chromedp":           {"gateway/browsertest"},
 }
 
 // testModules may be imported by any test.
 var testModules = []string{
-	"github.com/google/go-cmp", "github.com/rogpeppe/go-internal", "go.yaml.in/yaml/v3",
+	"github.com/chromedp", "github.com/google/go-cmp", "github.com/rogpeppe/go-internal", "go.yaml.in/yaml/v3",
 	"github.com/nats-io/nats.go", "github.com/nats-io/nats-server/v2", "github.com/nats-io/nkeys",
 	"gonum.org/v1/gonum",
 	"github.com/prometheus/client_golang", "golang.org/x/sys", "golang.org/x/term",

@@ -22,7 +22,6 @@ import (
 	"courier/bus"
 	"courier/bus/bustest"
 	"courier/gateway"
-	"courier/gateway/browsertest"
 	"courier/schemas"
 )
 
@@ -30,7 +29,7 @@ import (
 var widths = []int{1440, 390}
 
 // screenshot writes a screenshot of the page to the directory of COURIER_SCREENSHOTS, if it is set.
-func screenshot(t *testing.T, p *browsertest.Page, name string, width int) {
+func screenshot(t *testing.T, p *browserPage, name string, width int) {
 	t.Helper()
 	if dir := os.Getenv("COURIER_SCREENSHOTS"); dir != "" {
 		p.Screenshot(filepath.Join(dir, fmt.Sprintf("%s-%d.png", name, width)))
@@ -55,7 +54,7 @@ var accessibilityRules = sync.OnceValues(func() (string, error) {
 })
 
 // violations returns the rules of accessibility that the page breaks, with the elements.
-func violations(t *testing.T, p *browsertest.Page) (all []string) {
+func violations(t *testing.T, p *browserPage) (all []string) {
 	t.Helper()
 	rules, err := accessibilityRules()
 	if err != nil {
@@ -105,7 +104,7 @@ func TestBrowser_IsAccessible(t *testing.T) {
 
 // checkPage fails the test if the page reported an error, other than with the excepted texts, or is
 // wider than its window.
-func checkPage(t *testing.T, p *browsertest.Page, name string, width int, except ...string) {
+func checkPage(t *testing.T, p *browserPage, name string, width int, except ...string) {
 	t.Helper()
 	if errors := p.Errors(except...); len(errors) > 0 {
 		t.Errorf("%s at %d pixels reported %s", name, width, strings.Join(errors, "\n"))
@@ -143,9 +142,9 @@ func startAdvisor(t *testing.T, b *bus.Bus) {
 }
 
 // openBrowser starts a browser, a NATS server with an advisor, and a gateway.
-func openBrowser(t *testing.T) (*browsertest.Browser, *bus.Bus, *testGateway) {
+func openBrowser(t *testing.T) (*browser, *bus.Bus, *testGateway) {
 	t.Helper()
-	browser := browsertest.Open(t)
+	browser := startBrowser(t)
 	b := bustest.New(t)
 	startAdvisor(t, b)
 	return browser, b, open(t, b, gateway.Options{})
@@ -530,7 +529,7 @@ func TestBrowser_CallsASectionEmptyOnlyIfItIs(t *testing.T) {
 }
 
 func TestBrowser_FormatsFigures(t *testing.T) {
-	p := browsertest.Open(t).Page(t, open(t, bustest.New(t), gateway.Options{}).url, 1440, 900)
+	p := startBrowser(t).Page(t, open(t, bustest.New(t), gateway.Options{}).url, 1440, 900)
 	p.WaitFor(`document.readyState === 'complete'`)
 	for expression, want := range map[string]string{
 		"duration(0.05)": "0.05 s", "duration(9.94)": "9.9 s", "duration(119)": "119 s",
@@ -561,7 +560,7 @@ func TestBrowser_FormatsFigures(t *testing.T) {
 
 // An error of 0 means that no run was held out. The chart has no point for it.
 func TestBrowser_DrawsOnlyKnownErrors(t *testing.T) {
-	p := browsertest.Open(t).Page(t, open(t, bustest.New(t), gateway.Options{}).url, 1440, 900)
+	p := startBrowser(t).Page(t, open(t, bustest.New(t), gateway.Options{}).url, 1440, 900)
 	p.WaitFor(`document.readyState === 'complete'`)
 	for errors, want := range map[string]string{"[0, 0]": "", "[0, 0.1]": "1", "[0.2, 0.1]": "2"} {
 		var got string

@@ -1,10 +1,11 @@
-// Package browsertest opens pages in a headless Chromium in tests.
-package browsertest
+package gateway_test
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"slices"
@@ -19,14 +20,11 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// patience is how long a command or a condition may take. It only guards against hanging.
-const patience = 5 * time.Minute
+// browser is a running Chromium.
+type browser struct{ ctx context.Context }
 
-// Browser is a running Chromium.
-type Browser struct{ ctx context.Context }
-
-// Open starts Chromium until the test ends. It skips the test where there is none.
-func Open(t testing.TB) *Browser {
+// startBrowser starts Chromium until the test ends. It skips the test where there is none.
+func startBrowser(t testing.TB) *browser {
 	t.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox,
 		chromedp.UserDataDir(t.TempDir()), chromedp.WSURLReadTimeout(patience),
@@ -37,7 +35,7 @@ func Open(t testing.TB) *Browser {
 	if err := chromedp.Do(ctx); err != nil {
 		t.Fatal(err)
 	}
-	return &Browser{ctx}
+	return &browser{ctx}
 }
 
 func chromium(t testing.TB) string {
@@ -51,8 +49,8 @@ func chromium(t testing.TB) string {
 	return ""
 }
 
-// Page is an open page.
-type Page struct {
+// browserPage is an open page.
+type browserPage struct {
 	t     testing.TB
 	ctx   context.Context
 	close context.CancelFunc
@@ -62,9 +60,9 @@ type Page struct {
 }
 
 // Page opens an address in a window of a size in CSS pixels.
-func (b *Browser) Page(t testing.TB, address string, width, height int) *Page {
+func (b *browser) Page(t testing.TB, address string, width, height int) *browserPage {
 	t.Helper()
-	p := &Page{t: t}
+	p := &browserPage{t: t}
 	p.ctx, p.close = chromedp.NewContext(b.ctx)
 	p.must(chromedp.Listen(p.ctx, p.note))
 	size := chromedp.EmulateViewport(int64(width), int64(height))
@@ -76,10 +74,10 @@ func (b *Browser) Page(t testing.TB, address string, width, height int) *Page {
 }
 
 // Close closes the page and its connections.
-func (p *Page) Close() { p.close() }
+func (p *browserPage) Close() { p.close() }
 
 // note records exceptions and errors of the page.
-func (p *Page) note(event any) {
+func (p *browserPage) note(event any) {
 	text := ""
 	switch e := event.(type) {
 	case *runtime.EventExceptionThrown:
@@ -100,7 +98,7 @@ func (p *Page) note(event any) {
 }
 
 // Errors returns the exceptions and errors so far that contain none of the texts.
-func (p *Page) Errors(except ...string) []string {
+func (p *browserPage) Errors(except ...string) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(p.errors), func(e string) bool {
@@ -108,13 +106,13 @@ func (p *Page) Errors(except ...string) []string {
 	})
 }
 
-func (p *Page) do(actions ...chromedp.Action[chromedp.Void]) error {
+func (p *browserPage) do(actions ...chromedp.Action[chromedp.Void]) error {
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
 	defer cancel()
 	return chromedp.Do(ctx, actions...)
 }
 
-func (p *Page) must(err error) {
+func (p *browserPage) must(err error) {
 	p.t.Helper()
 	if err != nil {
 		p.t.Fatal(err)
@@ -122,7 +120,7 @@ func (p *Page) must(err error) {
 }
 
 // PreferDark makes the page believe that its user prefers dark colours.
-func (p *Page) PreferDark() {
+func (p *browserPage) PreferDark() {
 	p.t.Helper()
 	_, err := chromedp.Call(p.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}},
@@ -131,7 +129,7 @@ func (p *Page) PreferDark() {
 }
 
 // Eval evaluates an expression, which may be a promise, and decodes its JSON value into result.
-func (p *Page) Eval(expression string, result any) error {
+func (p *browserPage) Eval(expression string, result any) error {
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
 	defer cancel()
 	evaluate := chromedp.Evaluate[[]byte](expression, chromedp.EvalAwaitPromise)
@@ -143,13 +141,13 @@ func (p *Page) Eval(expression string, result any) error {
 }
 
 // Must evaluates an expression, which may be a promise, and fails the test on an error.
-func (p *Page) Must(expression string) {
+func (p *browserPage) Must(expression string) {
 	p.t.Helper()
 	p.must(p.do(chromedp.Evaluate[chromedp.Void](expression, chromedp.EvalAwaitPromise)))
 }
 
 // Text returns the text of the first element that a selector finds, or "".
-func (p *Page) Text(selector string) string {
+func (p *browserPage) Text(selector string) string {
 	p.t.Helper()
 	var text string
 	quoted, _ := json.Marshal(selector) // cannot fail for a string
@@ -159,7 +157,7 @@ func (p *Page) Text(selector string) string {
 
 // WaitFor waits until an expression is true. An error counts as false, because the page may be
 // loading.
-func (p *Page) WaitFor(expression string) {
+func (p *browserPage) WaitFor(expression string) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.t.Context(), patience)
 	defer cancel()
@@ -180,10 +178,45 @@ func (p *Page) WaitFor(expression string) {
 }
 
 // Screenshot writes the whole page to a PNG file.
-func (p *Page) Screenshot(file string) {
+func (p *browserPage) Screenshot(file string) {
 	p.t.Helper()
 	const lossless = 100
 	image, err := chromedp.Run(p.ctx, chromedp.FullScreenshot(lossless))
 	p.must(err)
 	p.must(os.WriteFile(file, image, 0o600))
+}
+
+// A page reports its exceptions and failed requests, which the tests of pages rely on.
+func TestBrowserPage_ReportsErrors(t *testing.T) {
+	browser := startBrowser(t)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/" {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprint(w, `<title>t</title><p>text</p><img src="/absent"><script>throw Error("thrown")</script>`)
+	}))
+	defer s.Close()
+
+	p := browser.Page(t, s.URL+"/", 390, 800)
+	defer p.Close()
+	p.WaitFor("document.readyState === 'complete'")
+	if got := p.Text("p"); got != "text" {
+		t.Errorf("Text(p) = %q, want text", got)
+	}
+	var sum int
+	if err := p.Eval("Promise.resolve(40 + 2)", &sum); err != nil || sum != 42 {
+		t.Errorf("Eval of a promise = %d, %v, want 42", sum, err)
+	}
+	if err := p.Eval("absent.name", &sum); err == nil || !strings.Contains(err.Error(), "absent") {
+		t.Errorf("Eval of an unknown name = %v, want an error with the name", err)
+	}
+	all := strings.Join(p.Errors(), "\n")
+	if !strings.Contains(all, "thrown") || !strings.Contains(all, "/absent") {
+		t.Errorf("Errors() = %s, want the exception and the failed request", all)
+	}
+	if rest := p.Errors("thrown", "/absent", "favicon"); len(rest) > 0 {
+		t.Errorf("Errors(thrown, /absent) = %q, want none", rest)
+	}
 }
