@@ -43,6 +43,7 @@ func wantTablesDiffer(t *testing.T, action string, err error) {
 // A store of a cluster refuses the database of a single server, and leaves no trace. With another
 // database it fills the shards from the log, while the store of the single server runs.
 func TestCluster_RefusesTheTablesOfASingleServer(t *testing.T) {
+	cluster.Long(t)
 	t.Parallel()
 	servers, b := cluster.Start(t, 1, 1), bustest.New(t)
 	single := storetest.Open(t, servers.URL(1, "courier"))
@@ -85,7 +86,8 @@ func TestCluster_RefusesToMigrateTheTablesOfASingleServer(t *testing.T) {
 
 // Nothing that works on a single server's tables writes to those of a cluster, neither with the log
 // of the cluster nor with another log.
-func TestStore_RefusesTheTablesOfACluster(t *testing.T) {
+func TestCluster_IsRefusedByTheStoreOfASingleServer(t *testing.T) {
+	cluster.Long(t)
 	t.Parallel()
 	servers, b := cluster.Start(t, 1, 1), bustest.New(t)
 	c := openCluster(t, b, servers)
