@@ -1,8 +1,10 @@
 package importer
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"courier/schemas"
@@ -12,22 +14,37 @@ import (
 type Summary struct {
 	ReadResult
 	Published
-	DryRun   bool     `json:"dry_run,omitempty"` // nothing was published
-	Rejected int      `json:"refused"`           // runs
-	Trained  []string `json:"trained,omitempty"` // outcomes of the fits
+	DryRun   bool          `json:"dry_run,omitempty"` // nothing was published
+	Rejected int           `json:"refused"`           // runs
+	Reasons  []ReasonCount `json:"reasons"`           // of refusals, the most frequent first
+	Trained  []string      `json:"trained,omitempty"` // outcomes of the fits
 
 	// UnknownBatchSize is the number of runs without a batch size.
 	UnknownBatchSize int `json:"unknown_batch_size,omitempty"`
 }
 
+// ReasonCount is the number of runs refused for a reason.
+type ReasonCount struct {
+	Reason string `json:"reason"`
+	Runs   int    `json:"runs"`
+}
+
 // NewSummary returns the summary of runs before any is published.
 func NewSummary(found ReadResult) *Summary {
-	s := &Summary{ReadResult: found, Rejected: len(found.Refused) - found.Unreadable}
+	s := &Summary{ReadResult: found, Rejected: len(found.Refused) - found.Unreadable, Reasons: []ReasonCount{}}
 	for _, run := range found.Runs {
 		if run.Setting.BatchSize == 0 {
 			s.UnknownBatchSize++
 		}
 	}
+	for _, f := range found.Refused {
+		i := slices.IndexFunc(s.Reasons, func(r ReasonCount) bool { return r.Reason == f.Reason })
+		if i < 0 {
+			i, s.Reasons = len(s.Reasons), append(s.Reasons, ReasonCount{Reason: f.Reason})
+		}
+		s.Reasons[i].Runs++
+	}
+	slices.SortStableFunc(s.Reasons, func(a, b ReasonCount) int { return cmp.Compare(b.Runs, a.Runs) })
 	return s
 }
 

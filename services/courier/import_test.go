@@ -57,8 +57,8 @@ func TestImport_TheStudyTeachesAtOnce(t *testing.T) {
 	}
 	var s importer.Summary
 	courierJSON(t, &s, file...)
-	isOther := func(r *importer.Refusal) bool { return r.Reason != importer.ReasonCopied }
-	if s.Imported != 80 || s.Rejected != 5 || s.Existing != 0 || slices.ContainsFunc(s.Refused, isOther) {
+	want := []importer.ReasonCount{{Reason: importer.ReasonCopied, Runs: 5}}
+	if s.Imported != 80 || s.Rejected != 5 || s.Existing != 0 || !slices.Equal(s.Reasons, want) {
 		t.Errorf("summary %+v, want 80 of 85 runs, and 5 with copied times", s)
 	}
 	if got := strings.Join(s.Trained, "\n"); !strings.Contains(got, "epoch_time: ") ||
