@@ -126,19 +126,19 @@ func (j *job) assessEpoch(f finishedEpoch, seconds float64) {
 // adaptations returns those of the batch size, the CPUs and the data loaders.
 func (j *job) adaptations() []*adaptation { return []*adaptation{j.adaptation, j.sharing, j.loading} }
 
-// perform carries out a decision of an adaptation.
+// perform carries out a decision of an adaptation. It changes the control file before the message, after
+// which the next epoch may begin.
 func (j *job) perform(of *adaptation, s adaptationStep) {
+	if s.value != 0 && of.means == schemas.ByControl { // otherwise it waits for the end of the epoch
+		j.control.FromEpoch = j.epochs.last + 1
+		*of.control(&j.control) = s.value
+		if err := j.writeControlFile(); err != nil {
+			j.log.Warn("control file not changed", "move", of.kind, "error", err)
+			j.perform(of, adaptationStep{moved: of.end(err.Error()).moved})
+		}
+	}
 	if s.moved != nil {
 		j.publishMove(s.moved)
-	}
-	if s.value == 0 || of.means != schemas.ByControl {
-		return // it waits for the end of the epoch
-	}
-	j.control.FromEpoch = j.epochs.last + 1
-	*of.control(&j.control) = s.value
-	if err := j.writeControlFile(); err != nil {
-		j.log.Warn("control file not changed", "move", of.kind, "error", err)
-		j.perform(of, adaptationStep{moved: of.end(err.Error()).moved})
 	}
 }
 
