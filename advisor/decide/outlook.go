@@ -38,8 +38,8 @@ func (o *outlook) upperBound(confidence float64) (seconds float64, ok bool) {
 	return o.Quantile(confidence), true
 }
 
-// outlook returns the distribution of some seconds that the job is forecast to take: the sum of what is left
-// of its start-up and of its epochs.
+// outlook returns the distribution of the remaining time of a job, forecast in seconds: the sum of its
+// remaining start-up and of its remaining epochs. A start-up that is not known takes no time.
 func (j *simulatedJob) outlook(
 	seconds float64, e *evidence.EpochTime, startup evidence.Distribution,
 ) outlook {

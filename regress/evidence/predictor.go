@@ -129,7 +129,7 @@ func (p *Predictor) Epochs(c Configuration, epochs int) EpochTime {
 	return t.epochs(epochs)
 }
 
-// times returns what is known about the times of a configuration.
+// times returns the predicted times of a configuration, or why there are none.
 func (p *Predictor) times(c Configuration) times {
 	s := p.of(&c)
 	if s.time == nil || !c.valid() {

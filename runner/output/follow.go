@@ -47,7 +47,7 @@ func (r *recogniser) advance(l *line, s sighting, metrics int) bool {
 	case s.number == r.current.number && l.flags&flagStart != 0 && !r.isConfirmed && r.current.isHeldOut:
 		r.open(l, s) // what came before was an evaluation of the untrained model
 	case s.number == r.current.number && r.current.isPast:
-		return false // it may be of another training
+		return false // the line may belong to another training
 	case s.number == r.current.number:
 		r.current.isEnded = r.current.isEnded || isEnd(l, r.current)
 	default:

@@ -14,7 +14,7 @@ type recogniser struct {
 	oldest    int     // track that made room last
 	class     counter // that is followed; nothing before the first number
 	ranks     float64 // N of a column of ranks i/N; -1: ranks as in "0:"; 0: none
-	stage     uint64  // template of a line with the epoch of another part of the training
+	stage     uint64  // template of the lines that count the epochs of another part of the training
 	source    uint64  // the rank or process that is followed; 0: any
 	section   scope   // of a heading
 
