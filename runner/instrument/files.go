@@ -21,25 +21,15 @@ const starter = "sitecustomize.py"
 func Write(dir string) (string, error) {
 	top := filepath.Join(dir, "python")
 	pkg := filepath.Join(top, path.Base(python.InstrumentFolder))
-	if err := os.MkdirAll(pkg, 0o755); err != nil {
-		return "", fmt.Errorf("create a directory for the instrumentation: %w", err)
+	files, err := fs.Sub(python.Instrument, python.InstrumentFolder)
+	if err == nil {
+		err = os.CopyFS(pkg, files)
 	}
-	files, err := fs.ReadDir(python.Instrument, python.InstrumentFolder)
+	if err == nil {
+		err = os.Rename(filepath.Join(pkg, starter), filepath.Join(top, starter))
+	}
 	if err != nil {
-		return "", fmt.Errorf("read the instrumentation: %w", err)
-	}
-	for _, f := range files {
-		text, err := python.Instrument.ReadFile(path.Join(python.InstrumentFolder, f.Name()))
-		if err != nil {
-			return "", fmt.Errorf("read the instrumentation: %w", err)
-		}
-		to := pkg
-		if f.Name() == starter {
-			to = top
-		}
-		if err := os.WriteFile(filepath.Join(to, f.Name()), text, 0o644); err != nil {
-			return "", fmt.Errorf("write the instrumentation: %w", err)
-		}
+		return "", fmt.Errorf("write the instrumentation: %w", err)
 	}
 	return top, nil
 }

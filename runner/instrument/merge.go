@@ -82,13 +82,13 @@ const (
 )
 
 // NewMerge returns a Merge that has read nothing.
-func NewMerge() *Merge { return &Merge{values: output.NewValues()} }
+func NewMerge() *Merge { return &Merge{values: new(output.Values)} }
 
 // Restart forgets what the command has measured that is started again.
 func (m *Merge) Restart() {
 	*m = Merge{
 		BatchSize: m.BatchSize,
-		values:    output.NewValues(),
+		values:    new(output.Values),
 		state:     m.state,
 		isNoted:   m.isNoted,
 	}

@@ -36,6 +36,7 @@ type block struct {
 	isRow       bool // the line of the number has values of the epoch, so that the epoch had ended
 	isBare      bool // the number has no name, and results beside it
 	isTold      bool // a line has nothing but i/N with N as requested
+	isPlain     bool // the name of the number has no unknown words
 	hasTotal    bool // the number was printed as i/N with N as requested
 }
 
@@ -43,24 +44,32 @@ type block struct {
 type pass struct {
 	name          uint64 // of their counter
 	batches, last float64
+	section       scope
+	isSet         bool
 	isOver        bool // after its last batch, a batch of a second pass with the same name was seen
 }
 
-// note takes a line about a batch. It reports whether the batch is of a second pass, which is over held-out
-// data.
-func (p *pass) note(batch *field) bool {
+// note takes a line about a batch in a section. It reports whether the batch is of a second pass, which is over
+// held-out data.
+func (p *pass) note(batch *field, section scope) bool {
 	switch {
-	case p.batches == 0:
-		p.name, p.batches = batch.name.hash, batch.total
+	case !p.isSet || p.batches == 0 && batch.total > 0:
+		*p = pass{name: batch.name.hash, batches: batch.total, section: section, isSet: true}
 	case p.name != batch.name.hash:
 		return false
 	}
 	isSame := batch.total == p.batches && batch.value >= p.last
-	p.isOver = p.isOver || !isSame && p.last >= p.batches-1
+	p.isOver = p.isOver || !isSame && batch.total > 0 && p.last >= p.batches-1
 	if isSame && !p.isOver {
 		p.last = batch.value
 	}
 	return p.isOver
+}
+
+// goesOn reports whether a batch goes on with the first pass, which is not over held-out data by a heading.
+func (p *pass) goesOn(batch *field) bool {
+	return p.isSet && p.section < scopeTest && !p.isOver && p.name == batch.name.hash && p.batches == batch.total &&
+		batch.value > p.last
 }
 
 // reading is the last value of a metric in a block.
@@ -106,7 +115,9 @@ func (b *block) addLine(l *line, section scope, p progress, at time.Time) {
 	if b.begin.IsZero() {
 		b.begin = at
 	}
-	b.lines++
+	if b.lines++; p != noProgress && !b.hasBatches {
+		b.leaveEvaluated()
+	}
 	if len(b.templates) < maxTemplates || b.templates[l.template] > 0 {
 		b.templates[l.template]++
 	}
@@ -143,12 +154,21 @@ func (b *block) addLine(l *line, section scope, p progress, at time.Time) {
 	}
 }
 
+// leaveEvaluated marks results on held-out data before the first batch as those of the epoch before.
+func (b *block) leaveEvaluated() {
+	for i := range b.readings {
+		x := &b.readings[i]
+		x.isPast = x.isPast || x.scope >= scopeTest && x.level == ofEpoch
+	}
+}
+
 // isReading reports whether a field is a result or a duration of the epoch.
 func isReading(f *field) bool {
 	n := &f.name
 	const no = flagExcluded | flagConfig | flagPart
 	switch {
-	case n.flags&no != 0, n.flags&flagSetting != 0 && n.kind != kindLoss, f.total > 0, f.unit == unitPer,
+	case n.flags&no != 0, n.flags&flagCost != 0 && n.kind == kindLoss && (n.counter > 0 || n.unknown > 0),
+		n.flags&flagSetting != 0 && n.kind != kindLoss, f.total > 0, f.unit == unitPer,
 		math.IsInf(f.value, 0), math.IsInf(f.mean, 0):
 		return false
 	}
@@ -166,9 +186,11 @@ func isResult(f *field) bool {
 	return isReading(f) && f.name.kind != kindTime && f.unit != unitTime && !isBareError(&f.name, f.unit)
 }
 
-// isBareError reports whether a name is that of an error, which may be any number without the name of its data.
+// isBareError reports whether a name is that of an error, which may be any number without the name of its data,
+// or of a cost.
 func isBareError(n *name, u unit) bool {
-	return n.kind == kindRate && n.flags&flagWeak != 0 && n.scope == scopeNone && u != unitPercent
+	isBare := n.scope == scopeNone || n.unknown > 0
+	return n.flags&flagCost != 0 || n.kind == kindRate && n.flags&flagWeak != 0 && isBare && u != unitPercent
 }
 
 // isTimeOfPart reports whether a duration is that of a validation or of a batch.
@@ -211,6 +233,12 @@ func (b *block) set(f *field, s scope, at level, text []byte) {
 	b.readings = append(b.readings, reading{n, s, label, value, f.unit, at, 1, false})
 }
 
+// hasScore reports whether a block has other results than those that an encoder prints, too.
+func (b *block) hasScore() bool {
+	isScore := func(x reading) bool { return x.name.kind != kindOther && x.name.kind != kindTime }
+	return b.hasResults && slices.ContainsFunc(b.readings, isScore)
+}
+
 // isEvaluated reports whether a block has results of a training and of held-out data.
 func (b *block) isEvaluated() bool {
 	isHeldOut := func(r reading) bool { return r.scope >= scopeTest && r.name.kind != kindTime }
@@ -235,9 +263,11 @@ func metricsOf(l *line) int {
 	return n
 }
 
-// mayTrain reports whether a line has a result that is not of held-out data.
-func mayTrain(l *line) bool {
-	return slices.ContainsFunc(l.fields, func(f field) bool { return isResult(&f) && f.name.scope < scopeTest })
+// mayTrain reports whether a line has a result that is not of held-out data, of any kind or only a loss.
+func mayTrain(l *line, isLoss bool) bool {
+	return slices.ContainsFunc(l.fields, func(f field) bool {
+		return isResult(&f) && f.name.scope < scopeTest && (!isLoss || f.name.kind == kindLoss)
+	})
 }
 
 // hasResult reports whether a line has a loss or an accuracy by name.

@@ -9,7 +9,9 @@ type chooser struct {
 	percent       map[uint64]bool // whether the values of a metric are percentages
 	lossName      uint64          // of the losses that were chosen
 	accuracyScope scope           // of the accuracies that were chosen, if it is one of held-out data
-	unnamed       trend
+	unnamed       *float64        // score of the training without a name in the last epoch; nil: none
+	falls         int             // of that score, less twice its rises
+	hasParts      bool            // lines have parts of epochs, such as epoch 0.25
 }
 
 // choice is a chosen reading; nil: none.
@@ -22,15 +24,15 @@ type choice struct {
 func (r *chooser) choose(b *block) choice {
 	loss, isOfParts := chooseLoss(b)
 	c := choice{loss: r.sameLoss(b, loss)}
-	if c.loss == nil {
-		c.loss = r.unnamedLoss(b)
+	if c.loss == nil && r.falls > 0 {
+		c.loss = unnamedOf(b)
 	}
 	accuracy, isTied := b.best(func(x *reading) (rank int, ok bool) {
 		isAnyError := x.name.kind == kindRate && x.name.unknown > 0 || isBareError(&x.name, x.unit)
 		isOfNetwork := isOfParts && x.scope == scopeNone && x.level != ofEpoch && x.name.kind == kindAccuracy
 		_, isShare := r.share(x)
-		return accuracyRank(x), x.name.kind.isShare() && isShare && x.scope >= r.accuracyScope &&
-			!isAnyError && !isOfNetwork && !isOfTraining(x)
+		return accuracyRank(x), !x.isPast && x.name.kind.isShare() && isShare && x.scope >= r.accuracyScope &&
+			!isAnyError && !isOfNetwork && !r.isOfTraining(x)
 	})
 	if accuracy != nil && !(isTied && accuracy.name.unknown > 0) { // teacher acc 0.9, student acc 0.5
 		c.accuracy = accuracy
@@ -66,8 +68,8 @@ func (b *block) best(rankOf func(*reading) (rank int, ok bool)) (best *reading, 
 
 // isOfTraining reports whether a metric is of the training data by its name, or is of a batch and does not
 // name its data.
-func isOfTraining(x *reading) bool {
-	return x.scope == scopeTrain || x.scope == scopeNone && x.level == ofBatch
+func (r *chooser) isOfTraining(x *reading) bool {
+	return x.scope == scopeTrain || x.scope == scopeNone && (x.level == ofBatch || r.hasParts)
 }
 
 // set adds a choice to a report.
@@ -170,6 +172,9 @@ func (r *chooser) notePercent(f *field) {
 	v := max(f.value, f.mean)
 	if f.name.kind.isShare() && isReading(f) && v > 1 && (v <= 100 || f.name.kind == kindRate) &&
 		len(r.percent) < maxPercent {
+		if r.percent == nil {
+			r.percent = map[uint64]bool{}
+		}
 		r.percent[f.name.hash] = r.percent[f.name.hash] || f.name.kind != kindRate || v > maxRate
 	}
 }
@@ -183,16 +188,7 @@ func metricRank(x *reading) (rank int, ok bool) {
 	k := x.name.kind
 	isOther := k == kindOther && x.scope == scopeNone
 	rank = boolInt(x.scope < scopeTest)*64 + int(x.level)*16 + int(k)
-	return rank, k != kindTime && k != kindUnnamed && k != kindNone && (x.scope >= scopeTest || isOther)
-}
-
-// unnamedLoss returns a score of the training without another name, such as "learn", if it falls from epoch to
-// epoch.
-func (r *chooser) unnamedLoss(b *block) *reading {
-	if r.unnamed.falls <= 2*r.unnamed.rises {
-		return nil
-	}
-	return unnamedOf(b)
+	return rank, !x.isPast && k != kindTime && k != kindUnnamed && k != kindNone && (x.scope >= scopeTest || isOther)
 }
 
 // unnamedOf returns the score of the training whose name is only that of its data; nil: none.
@@ -206,22 +202,14 @@ func unnamedOf(b *block) *reading {
 	return &b.readings[i]
 }
 
-// trend is how a score moves from epoch to epoch.
-type trend struct {
-	last         float64
-	isSet        bool
-	rises, falls int
-}
-
-// noteUnnamed follows the score of the training that has no other name.
+// noteUnnamed follows the score of the training that has no other name. It is a loss if it mostly falls.
 func (r *chooser) noteUnnamed(b *block) {
 	x := unnamedOf(b)
 	if x == nil {
 		return
 	}
-	if r.unnamed.isSet {
-		r.unnamed.rises += boolInt(x.value > r.unnamed.last)
-		r.unnamed.falls += boolInt(x.value < r.unnamed.last)
+	if last := r.unnamed; last != nil {
+		r.falls += boolInt(x.value < *last) - 2*boolInt(x.value > *last)
 	}
-	r.unnamed.last, r.unnamed.isSet = x.value, true
+	r.unnamed = &x.value
 }

@@ -25,22 +25,25 @@ func (r *recogniser) confirms() bool {
 	case countsShare: // it may count batches, which start again only after the last one
 		return b.hasBatches && b.hasTraining
 	case countsRounds:
-		return b.hasTotal && b.hasResults && r.first == 1
+		return b.hasTotal && b.hasScore() && r.first == 1
 	}
 	return b.hasBatches || r.requested == 0 || r.requested >= fewEpochs
 }
 
 // isEvident reports whether the epochs that are held are of a training: they have results, batches or
 // requested totals, or print durations that agree with the arrival of their lines. Services count epochs, too.
-// Progress in the last of several epochs alone is of something else.
+// Progress in the last of several epochs alone is of something else, and the epochs of a leader need results or i/N.
 func (r *recogniser) isEvident() bool {
 	for i, b := range r.held {
 		isOfEpoch := func(x reading) bool {
-			isTime := x.name.kind == kindTime
-			return !isTime || i > 0 && agrees(x.value, b.end.Sub(r.held[i-1].end).Seconds())
+			if x.name.kind == kindTime {
+				return i > 0 && agrees(x.value, b.end.Sub(r.held[i-1].end).Seconds())
+			}
+			return x.name.kind != kindRate || x.name.unknown == 0
 		}
 		hasBatches := b.hasBatches && (i == 0 || i < len(r.held)-1)
-		if hasBatches || b.isTold || slices.ContainsFunc(b.readings, isOfEpoch) {
+		isShown := hasBatches || b.isTold || slices.ContainsFunc(b.readings, isOfEpoch)
+		if isShown && (b.isPlain || b.hasResults || b.pass.batches > 0) {
 			return true
 		}
 	}
@@ -164,5 +167,5 @@ func (r *recogniser) confirmsAtEnd() bool {
 	}
 	isWhole := last.number == r.requested && len(r.held) > 1
 	wasStopped := r.first == 1 && r.rises == last.number-1 && last.number >= fewEpochs // early
-	return last.hasContent && (last.hasTotal || last.hasResults) && (isWhole || wasStopped)
+	return last.hasContent && (last.hasTotal && !last.hasResults || last.hasScore()) && (isWhole || wasStopped)
 }

@@ -113,7 +113,7 @@ func (r *recogniser) sight(f *field, class counter) (sighting, bool) {
 		return sighting{}, false
 	}
 	if !f.isWhole {
-		t.isFractional = true
+		t.isFractional, r.hasParts = true, true
 	}
 	if f.isBar && (f.value == 0 || r.current != nil && !r.isBar) {
 		return sighting{}, false
@@ -151,8 +151,6 @@ func (r *recogniser) trackOf(f *field, class counter) *track {
 	isBelow := f.total > 0 && f.total == float64(r.requested-1) && f.value > 1  // 3/3 of 4
 	if (f.value == 0 && f.isWhole || isBelow) && !f.isBar {
 		t.base = 0
-	} else if r.rises > 0 && f.value+1 == float64(r.current.number) && class == r.class {
-		t.base = 0
 	}
 	return r.addTrack(t)
 }
@@ -189,7 +187,7 @@ func (r *recogniser) progressOf(l *line, number *field) progress {
 	for i := range l.fields {
 		f := &l.fields[i]
 		isAgain := number != nil && f.value == number.value && r.isAsked(f) // 1/3 * Epoch 1
-		if f == number || isAgain || f.name.kind != kindNone || f.name.counter == countsEpochs {
+		if f == number || isAgain || r.isOfRank(f) || f.name.kind != kindNone || f.name.counter == countsEpochs {
 			continue
 		}
 		// Counts of samples are excluded, which the report of an epoch has too.
@@ -207,11 +205,13 @@ func (r *recogniser) progressOf(l *line, number *field) progress {
 	return p
 }
 
-// batchOf returns the field i/N of the batches in a line, apart from the number of the epoch; nil without one.
-func batchOf(l *line, number *field) *field {
+// batchOf returns the number of the batch in a line, apart from that of the epoch; nil without one.
+func (r *recogniser) batchOf(l *line, number *field) *field {
 	for i := range l.fields {
 		f := &l.fields[i]
-		if f != number && f.isWhole && f.total > 0 && f.name.kind == kindNone && f.name.counter != countsEpochs {
+		isBatch := f.name.counter != countsEpochs && f.total > 0 && !r.isOfRank(f) ||
+			f.name.counter == countsInner && f.name.unknown == 0
+		if f != number && f.isWhole && isBatch && f.name.kind == kindNone {
 			return f
 		}
 	}
@@ -254,6 +254,11 @@ func (r *recogniser) isRank(l *line, f *field) bool {
 		}
 	}
 	return r.ranks == form
+}
+
+// isOfRank reports whether a field is the rank in a column of ranks.
+func (r *recogniser) isOfRank(f *field) bool {
+	return r.ranks > 0 && f.total == r.ranks && f.name.isEmpty()
 }
 
 // rebase corrects the numbers if two counters with the same total differ by one: what was printed as

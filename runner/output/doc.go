@@ -16,24 +16,9 @@
 // A Log reads the files of loggers, and Values reads the measurements of the instrumentation. Both use the
 // same vocabulary.
 //
-// The structure is found by words and forms of numbers, without knowledge of programs:
-//
-//	lines.go       bytes to lines; each drawing of a progress bar is one
-//	scan.go        a line to fields: a number with the meaning of the words before it
-//	number.go      forms of numbers: i/N, units, clocks, time stamps, means in parentheses
-//	lookup.go      a word to its meaning; joined words by their parts
-//	field.go       a number with the name before it
-//	words.go       the vocabulary, and nothing else that depends on programs
-//	table.go       rows below a line of names
-//	recogniser.go  a line to what it adds
-//	follow.go      the number of the epoch splits the lines into blocks
-//	confirm.go     when a counter is trusted
-//	counter.go     which fields count, and what
-//	duration.go    printed durations that agree with the arrival of the lines
-//	choose.go      loss and accuracy of a block
-//	block.go       the last value of each metric in a block
-//	suggest.go     the line and the pattern that are shown if nothing was recognized
-//	log.go         lines of loggers, which name the epoch
+// The structure is found by words and forms of numbers, without knowledge of programs: lines.go, scan.go and number.go
+// read the fields of a line, words.go has the vocabulary, follow.go groups the lines by the number of the epoch, and
+// choose.go chooses the results of a group.
 //
 // A value that is absent costs little, and a false one much. What is not in the vocabulary is not
 // recorded, and nothing is reported before the behaviour of a counter has confirmed it.

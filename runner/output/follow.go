@@ -44,8 +44,6 @@ func (r *recogniser) advance(l *line, s sighting, metrics int) bool {
 		r.rises++
 		r.closeCurrent()
 		r.open(l, s)
-	case s.number == r.current.number && l.flags&flagStart != 0 && !r.isConfirmed && r.current.isHeldOut:
-		r.open(l, s) // what came before was an evaluation of the untrained model
 	case s.number == r.current.number && r.current.isPast:
 		return false // the line may belong to another training
 	case s.number == r.current.number:
@@ -59,7 +57,8 @@ func (r *recogniser) advance(l *line, s sighting, metrics int) bool {
 	}
 	s.track.last = s.printed
 	r.numberLine = l.template
-	r.current.isBare = s.field.name.isEmpty() && hasResult(l) && mayTrain(l)
+	r.current.isPlain = s.field.name.unknown == 0
+	r.current.isBare = s.field.name.isEmpty() && mayTrain(l, true)
 	r.current.hasTotal = r.current.hasTotal || r.isAsked(s.field)
 	isAlone := s.field.name.unknown == 0 && (len(l.fields) == 1 || s.field.isBar)
 	r.current.isTold = r.current.isTold || r.isAsked(s.field) && isAlone
@@ -186,8 +185,13 @@ func (r *recogniser) take(l *line, s sighting, hasNumber bool, metrics int) {
 	if b.isPublished {
 		return
 	}
-	if f := batchOf(l, s.field); f != nil && b.pass.note(f) && section == scopeNone {
-		section = scopeValidation
+	if f := r.batchOf(l, s.field); f != nil {
+		if hasNumber && section >= scopeTest && b.pass.goesOn(f) {
+			r.section, section = scopeNone, scopeNone // the training goes on behind a validation
+		}
+		if b.pass.note(f, section) && section == scopeNone {
+			section = scopeValidation
+		}
 	}
 	if hasNumber {
 		isValue := func(f field) bool { return isReading(&f) }

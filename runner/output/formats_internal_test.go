@@ -131,7 +131,12 @@ func TestParser_LeavesOtherCounters(t *testing.T) {
 		"costs":                 repeat(1, 3, "[{e}/3] optimizing the graph, pass {e}: cost 12.{e}\n"),
 		"stages of sleep": repeat(0, 2, "[Epoch {e}] FW=N2 (87.3%), REF=N2 (85.1%) - MATCH\n") +
 			"[Progress] Agreement: 812/1000 (81.2%)\n",
-		"times": "1700000001 loss 0.5\n1700000002 loss 0.4\n1700000003 loss 0.3\n",
+		"addresses":          repeat(1, 3, "GET /train?epoch={e}&loss={v} HTTP/1.1\n"),
+		"epochs of a leader": repeat(1, 3, "leader epoch: {e}, error rate {v}, records 12{e}0\n"),
+		"codes of errors":    repeat(1, 3, "part test-0: leaderEpoch={e}, errorCode=0\nnew: {epoch:{e}, offset:12}\n"),
+		"benchmarks":         repeat(1, 3, "[{e}/3] batch accuracy: {a} throughput 1200 images/s\n"),
+		"encoders":           repeat(1, 3, "Pass {e}/3: psnr 35.{e} ssim 0.9{e}\n"),
+		"times":              "1700000001 loss 0.5\n1700000002 loss 0.4\n1700000003 loss 0.3\n",
 	} {
 		if got := read(3, text, true); len(got) > 0 {
 			t.Errorf("%s: got %q, want none\n%s", name, got, text)

@@ -35,10 +35,7 @@ type logEpoch struct {
 
 // NewLog returns a Log of a file.
 func NewLog() *Log {
-	return &Log{
-		fileMetrics: newFileMetrics(),
-		table:       table{isFile: true},
-	}
+	return &Log{table: table{isFile: true}}
 }
 
 // NewChannel returns a Log of the side channel, in which each line is an epoch.

@@ -194,8 +194,8 @@ func (n *name) add(w *word) {
 		n.flags &^= flagSetting // words took
 	}
 	switch {
-	case w.kind == kindNone:
-	case n.kind == kindLoss && w.kind != kindTime: // loss_iou is a loss
+	case w.kind == kindNone, n.kind == kindTime && w.flags&flagCost != 0:
+	case n.kind == kindLoss && w.kind != kindTime && w.kind != kindLoss: // loss_iou is a loss
 		n.unknown++
 	case n.kind == kindDistance && w.kind == kindRate, n.kind == kindRate && w.kind == kindAccuracy: // err-top1
 	case w.kind == kindLoss && n.kind != kindNone && n.kind != kindLoss:

@@ -35,10 +35,6 @@ type fileMetrics struct {
 	times epochTimes
 }
 
-func newFileMetrics() fileMetrics {
-	return fileMetrics{chooser: chooser{percent: map[uint64]bool{}}}
-}
-
 // add adds a value to the epoch b, and reports whether it is a result on held-out data. The name of the
 // field refers to text.
 func (m *fileMetrics) add(b *block, f *field, text []byte) (isHeldOut bool) {
@@ -86,11 +82,8 @@ func (m *fileMetrics) report(e EpochReport, b *block) EpochReport {
 	return e
 }
 
-// Values reads the metrics of epochs from values with names.
+// Values reads the metrics of epochs from values with names. Its zero value is ready for use.
 type Values struct{ metrics fileMetrics }
-
-// NewValues returns a reader of values.
-func NewValues() *Values { return &Values{newFileMetrics()} }
 
 // Report completes the report of an epoch with the metrics among the values.
 func (v *Values) Report(e EpochReport, values map[string]float64) EpochReport {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"math"
 	"regexp"
+	"slices"
+	"strconv"
 )
 
 // number reads the number at i, with its total, unit and mean, and returns where it ends.
@@ -44,9 +46,9 @@ func (s *scanner) number(i int) int {
 			s.breakName()
 			return skipAddress(t, end)
 		}
-		if _, after := s.separated(i, end); after > end && end-point == 4 { // 1.234,5 has another point
-			s.breakName()
-			return after
+		if end-point == 4 && end+1 < len(t) && t[end] == ',' && isDigit(t[end+1]) && !s.name.isEmpty() {
+			s.breakName() // 1.234,5 has another point
+			return skipDigits(t, end+1)
 		}
 	}
 	if after := exponentEnd(t, end); after > end {
@@ -78,7 +80,10 @@ func (s *scanner) finish(f field, begin, end int) int {
 		s.isBar = true
 		return barEnd(s.text, end) // the number behind the bar is more exact
 	}
-	if f.unit == unitTime && s.durationEnd > 0 && s.continues(begin) {
+	isNext := func() bool { // only a blank, a comma or "and" stands since the last duration
+		return slices.Contains([]string{"", " ", "  ", ", ", " and "}, string(s.text[s.durationEnd:begin]))
+	}
+	if f.unit == unitTime && s.durationEnd > 0 && isNext() {
 		s.fields[len(s.fields)-1].value += f.value
 		s.name, s.durationEnd = name{}, end
 		return end
@@ -88,7 +93,7 @@ func (s *scanner) finish(f field, begin, end int) int {
 		f.mean, f.hasMean, end = mean, !isRest, after
 	}
 	isCount := s.name.counter == countsEpochs && f.isWhole
-	if s.name.kind != kindNone && isCount && hasValue(s.text, end) { // Loss at epoch 1: 0.5
+	if s.name.kind != kindNone && isCount && hasValue.Match(s.text[end:]) { // Loss at epoch 1: 0.5
 		n := s.name
 		s.name = name{counter: countsEpochs, hash: 1}
 		s.emit(f)
@@ -106,6 +111,9 @@ func (s *scanner) finish(f field, begin, end int) int {
 			return end
 		}
 	}
+	if s.name.kind == kindTime && f.value == 1 && f.unit == unitNone && counted.Match(s.text[end:]) {
+		return end // time of 1 sample = 0.5 ms
+	}
 	if s.name.kind != kindNone && isElement(s.text, begin, end) {
 		s.name.flags |= flagExcluded
 	}
@@ -117,6 +125,12 @@ func (s *scanner) finish(f field, begin, end int) int {
 	return end
 }
 
+// counted matches what is counted behind a number that belongs to a name.
+var counted = regexp.MustCompile(`^ \pL+ ?[=:] ?\d`)
+
+// list matches two numbers without names, which may follow another one.
+var list = regexp.MustCompile(`^\d+\.\d+ +-?\d+\.\d+(?: |$)`)
+
 // isElement reports whether text[begin:end] is the first number of several, such as (1, 0.5), [0.5, 0.4]
 // or ['0.5', '0.4'].
 func isElement(t []byte, begin, end int) bool {
@@ -126,6 +140,9 @@ func isElement(t []byte, begin, end int) bool {
 	if bytes.HasPrefix(t[end:], []byte("), ")) { // [np.float32(0.5), np.float32(0.4)]
 		word := bytes.LastIndexAny(t[:begin], "[ ")
 		return word >= 0 && t[word] == '['
+	}
+	if next := skipBlanks(t, end); next > end && next < len(t) && isDigit(t[next]) && list.Match(t[next:]) {
+		return true // 0.5 0.4 0.3
 	}
 	if begin == 0 || t[begin-1] != '(' && t[begin-1] != '[' || end >= len(t) || t[end] != ',' {
 		return false
@@ -138,33 +155,16 @@ func isElement(t []byte, begin, end int) bool {
 // "loss (12) 0.5". The first one counts batches, and the name is that of the second one.
 func isNumbered(t []byte, i int) bool {
 	next := i + boolInt(i < len(t) && (t[i] == ':' || t[i] == ')'))
-	return next+1 < len(t) && t[next] == ' ' && isDigit(t[next+1])
+	isDirect := next > i && next < len(t) && isDigit(t[next]) // batch-350:0.31
+	return isDirect || next+1 < len(t) && t[next] == ' ' && isDigit(t[next+1])
 }
 
-// hasValue reports whether a number follows at i, behind a colon, a bracket or "is".
-func hasValue(t []byte, i int) bool {
-	for i < len(t) && bytes.IndexByte([]byte(" :=)"), t[i]) >= 0 {
-		i++
-	}
-	if bytes.HasPrefix(t[i:], []byte("is ")) {
-		i += 3
-	}
-	return i < len(t) && (isDigit(t[i]) || t[i] == '-')
-}
+// hasValue matches a number behind a colon, a bracket or "is".
+var hasValue = regexp.MustCompile(`^[ :=)]*(?:is )?[-\d]`)
 
 // barEnd returns the end of a bar such as "|███   |" at i.
 func barEnd(t []byte, i int) int {
 	return i + 1 + bytes.IndexByte(t[i+1:], '|') + 1
-}
-
-// continues reports whether only a blank, a comma or "and" stands since the last duration.
-func (s *scanner) continues(begin int) bool {
-	gap := s.text[s.durationEnd:begin]
-	switch string(gap) {
-	case "", " ", ", ", " and ", "  ":
-		return true
-	}
-	return false
 }
 
 // leadOf returns the form of a number with which the line begins: '[' for "[0]", ':' for "0:", '|' for
@@ -197,41 +197,32 @@ func (s *scanner) leadOf(begin, end int) byte {
 	return 0
 }
 
+// Numbers with commas before groups of three digits, and with a comma before the fraction.
+var (
+	thousands = regexp.MustCompile(`^[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?`)
+	fraction  = regexp.MustCompile(`^\d+,\d+`)
+)
+
 // separated returns the value of "1,234.5" or "0,51" at i, whose first digits end at end, and where it
-// ends; the same end if no separator follows. Commas before groups of three digits, behind digits other
-// than 0, separate thousands. Numbers without a name are cells of a table.
+// ends; the same end if no separator follows. Numbers without a name are cells of a table.
 func (s *scanner) separated(i, end int) (float64, int) {
 	t := s.text
 	if s.name.isEmpty() || end+1 >= len(t) || t[end] != ',' || !isDigit(t[end+1]) {
 		return 0, end
 	}
-	digits, after := string(t[i:end]), end
-	isThousands := end-i <= 3
-	for groups := 0; after+1 < len(t) && t[after] == ',' && isDigit(t[after+1]); groups++ {
-		next := skipDigits(t, after+1)
-		isThousands = isThousands && next == after+4
-		if groups > 0 && !isThousands {
-			return 0, end // a list
-		}
-		digits, after = digits+string(t[after+1:next]), next
+	isOver := func(n int) bool { // and no list goes on
+		return n > 0 && (i+n+1 >= len(t) || !isDigit(t[i+n]) && !(t[i+n] == ',' && isDigit(t[i+n+1])))
 	}
-	isFraction := !isThousands || t[i] == '0'
-	if isFraction {
-		percent := skipBlanks(t, after)
-		isPercent := percent < len(t) && t[percent] == '%'
-		if !isThousands && end-i > 1 && !s.hasColon && !isPercent {
-			return 0, end
-		}
-		digits = string(t[i:end]) + "." + digits[end-i:]
+	if n := len(thousands.Find(t[i:])); isOver(n) {
+		return parseNumber(bytes.ReplaceAll(t[i:i+n], []byte(","), nil)), i + n
 	}
-	if after+1 < len(t) && t[after] == '.' && isDigit(t[after+1]) {
-		if isFraction {
-			return 0, end
-		}
-		next := skipDigits(t, after+1)
-		digits, after = digits+string(t[after:next]), next
+	n := len(fraction.Find(t[i:]))
+	percent := skipBlanks(t, i+n)
+	isShort := end-i == 1 || s.hasColon || percent < len(t) && t[percent] == '%'
+	if !isOver(n) || !isShort || i+n+1 < len(t) && t[i+n] == '.' && isDigit(t[i+n+1]) {
+		return 0, end // a list
 	}
-	return parseNumber([]byte(digits)), after
+	return parseNumber(bytes.Replace(t[i:i+n], []byte(","), []byte("."), 1)), i + n
 }
 
 // totalAfter returns N of "/N" or " of N" at i, and where it ends.
@@ -259,15 +250,11 @@ func meanAfter(t []byte, i int) (float64, int) {
 		return 0, i
 	}
 	begin := skipBlanks(t, at+1)
-	end := begin
-	for end < len(t) && (isDigit(t[end]) || t[end] == '.' || t[end] == '-' && end == begin) {
-		end++
+	end := begin + bytes.IndexByte(t[begin:], ')')
+	if v, err := strconv.ParseFloat(string(t[begin:max(begin, end)]), 64); err == nil && v-v == 0 {
+		return v, end + 1
 	}
-	after := exponentEnd(t, end)
-	if end == begin || after >= len(t) || t[after] != ')' {
-		return 0, i
-	}
-	return parseNumber(t[begin:after]), after + 1
+	return 0, i
 }
 
 // clock returns the seconds of mm:ss or h:mm:ss at i, whose first digits end at end.

@@ -57,7 +57,6 @@ func newRecogniser(requested int) *recogniser {
 		requested: requested,
 		tracks:    make([]track, 0, maxTracks),
 		next:      newBlock(),
-		chooser:   chooser{percent: map[uint64]bool{}},
 		known:     map[uint64]bool{},
 		clocks:    map[uint64]*clockState{},
 	}
@@ -68,7 +67,7 @@ func newRecogniser(requested int) *recogniser {
 func (r *recogniser) restart() *recogniser {
 	next := newRecogniser(r.requested)
 	next.chooser = r.chooser
-	next.unnamed = trend{}
+	next.unnamed, next.falls = nil, 0
 	if !r.isConfirmed {
 		return next
 	}
@@ -120,7 +119,7 @@ func (r *recogniser) read(text []byte) {
 	if hasNumber && l.flags&flagForeign != 0 && !r.isAsked(s.field) {
 		return // resumed at epoch 3
 	}
-	if hasNumber && l.flags&flagFile != 0 && metrics > 0 && !mayTrain(l) {
+	if hasNumber && l.flags&flagFile != 0 && metrics > 0 && !mayTrain(l, false) {
 		return // a checkpoint is evaluated
 	}
 	if hasNumber && !r.advance(l, s, metrics) {

@@ -36,6 +36,12 @@ func (s *scanner) next(i int) int {
 		}
 		return s.word(i)
 	}
+	if c == '?' && i > 0 && s.text[i-1] > ' ' && i+1 < len(s.text) && isLetter(s.text[i+1]) { // a query in an address
+		for i < len(s.text) && s.text[i] != ' ' {
+			i++
+		}
+		return i
+	}
 	s.punctuation(c, i)
 	if c == '[' && i > 0 && s.text[i-1] == '@' {
 		return s.qualifier(i)
@@ -110,12 +116,8 @@ const maxListName = 64
 
 // isList reports whether the bracket before i holds names with values, as in "Accuracy(count: 3)".
 func (s *scanner) isList(i int) bool {
-	for end := min(i+maxListName, len(s.text)); i < end && s.text[i] != ')' && s.text[i] != ']'; i++ {
-		if s.text[i] == ':' || s.text[i] == '=' {
-			return true
-		}
-	}
-	return false
+	n := bytes.IndexAny(s.text[i:min(i+maxListName, len(s.text))], ":=)]")
+	return n >= 0 && s.text[i+n] != ')' && s.text[i+n] != ']'
 }
 
 // qualifier skips "@[ IoU=0.50 | area=all ]", which is part of a name.

@@ -81,6 +81,7 @@ const (
 	flagExtension                  // the extension of a file name
 	flagStart                      // something starts
 	flagClass                      // the line may be about one class
+	flagCost                       // a loss, a time or a price: a loss in epochs that other signs confirm
 )
 
 // word is the entry of a word.
@@ -127,6 +128,7 @@ var definitions = []struct {
 		perte verlust pérdida perda perdita strata kayıp verlies`},
 	{word{kind: kindLoss, flags: flagWeak}, `
 		nll crossentropy xent objective elbo ce bce cross_entropy cross-entropy`},
+	{word{kind: kindLoss, flags: flagWeak | flagCost}, "cost"},
 	{word{kind: kindDistance}, "rmse mse mae l1 l2 mape rmsle squared absolute square reconstruction relative"},
 	{word{kind: kindPerplexity}, "ppl perplexity"},
 	{word{kind: kindAccuracy}, `
@@ -185,7 +187,7 @@ var definitions = []struct {
 		stopped reverting snapshot`},
 	{word{flags: flagMean | flagNeutral}, "avg mean average averaged running"},
 	{word{flags: flagNeutral}, `
-		set value cost rate of is was micro macro weighted multiclass binary categorical sparse final
+		set value rate of is was micro macro weighted multiclass binary categorical sparse final
 		metric metrics epoch_loss s lm model overall_acc the on cls_acc global dataset
 		current softmax multi evaluator m mini in and with per-token finished_in`},
 	{word{flags: flagNeutral | flagWeak}, "score"},
