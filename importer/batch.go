@@ -74,7 +74,7 @@ func devices(text string) float64 {
 // the model.
 func (t *table) isOfJobs() bool {
 	id := compact(t.columns[FieldRunID])
-	return id == "jobid" || id == "jobidraw"
+	return id == "jobid" || id == "jobidraw" || id == "jobnumber"
 }
 
 // isStep reports whether a row is a step of the last job: sacct prints 7.batch and 7.0 after 7.
@@ -140,31 +140,41 @@ func commandFlags(line string) map[string]string {
 	return flags
 }
 
+// rule is a line between the jobs of qacct.
+var rule = regexp.MustCompile(`^={8,}$`)
+
+// blocks reads a row per block of lines with a name and a value each, below a rule, as qacct prints them.
+func (r *Reader) blocks(name string, in io.Reader) error {
+	block := record{}
+	in = io.MultiReader(in, strings.NewReader("\n========"))
+	return r.readLines(name, in, func(number int, text []byte) (record, bool) {
+		if !rule.Match(text) {
+			key, value, _ := strings.Cut(string(text), " ")
+			block.cells[key] = cell(value)
+			return record{}, false
+		}
+		last := block
+		block = record{line: number + 1, cells: map[string]string{}}
+		return last, len(last.cells) > 0
+	})
+}
+
 // pbsLine is an accounting record of PBS: 03/04/2024 11:00:00;E;123.server;user=ada queue=q ...
 var pbsLine = regexp.MustCompile(`^\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;([A-Z]);([^;]+);(.*)$`)
 
 // pbs reads the accounting log of PBS: a row per ended job (record E); others are skipped.
 func (r *Reader) pbs(name string, in io.Reader) error {
-	t := r.newTable(name, nil)
-	var failed error
-	err := eachLine(in, func(number int, text []byte) {
+	return r.readLines(name, in, func(number int, text []byte) (record, bool) {
 		row := record{line: number, cells: map[string]string{}}
 		m := pbsLine.FindStringSubmatch(string(text))
-		switch {
-		case m == nil:
+		if m == nil {
 			row.broken = refuse(ReasonUnreadable, "",
 				"want an accounting record of PBS, such as 03/04/2024 11:00:00;E;123.server;user=ada")
-		case m[1] != "E":
-			return
-		default:
-			pbsJob(row.cells, m[2], m[3])
+			return row, true
 		}
-		failed = cmp.Or(failed, t.add(row))
+		pbsJob(row.cells, m[2], m[3])
+		return row, m[1] == "E"
 	})
-	if err != nil {
-		return fmt.Errorf("read %s: %w", name, err)
-	}
-	return cmp.Or(failed, t.end())
 }
 
 // pbsJob sets the cells of a job to the words name=value of its record.

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"courier/importer"
 )
@@ -95,6 +96,23 @@ func TestReader_SlurmDocument(t *testing.T) {
 	o := importer.Options{Now: now}
 	if got := brief(read(t, o, "sacct.json", text)); got != want {
 		t.Errorf("got %s\nwant %s", got, want)
+	}
+}
+
+// Jobs without a command have their name as the model.
+func TestReader_JobsWithoutCommands(t *testing.T) {
+	const document = `{"jobs":[{"job_id":101,"name":"resnet","state":{"current":["COMPLETED"]},
+ "nodes":"gpu01","time":{"elapsed":3600,"start":1614592800},"required":{"CPUs":8}},
+ {"job_id":102,"state":{"current":["FAILED"]}}]}`
+	const blocks = "==========\nhostname  gpu01\njobname   resnet\njobnumber  101\n" +
+		"start_time  Mon Mar  1 10:00:00 2021\nslots  8\nexit_status  0\nru_wallclock  3600s\n" +
+		"==========\njobname  x\njobnumber  102\nexit_status  1\n"
+	const want = "resnet b0 c8 e10 on gpu01 from 2021-03-01T10:00:00 3600s finished\n"
+	for _, text := range []string{document, blocks} {
+		o := importer.Options{Now: now, Defaults: map[string]string{"epochs": "10"}, Zone: time.UTC}
+		if got := brief(read(t, o, "jobs.txt", text)); !strings.HasPrefix(got, want+"refused: ") {
+			t.Errorf("got %s\nwant %s and a refusal", got, want)
+		}
 	}
 }
 

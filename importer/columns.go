@@ -72,9 +72,18 @@ func (n *names) fit(field, name string) bool {
 	if n.values == nil {
 		return true
 	}
+	has := func(names ...string) bool {
+		return slices.ContainsFunc(n.have, func(name string) bool { return slices.Contains(names, compact(name)) })
+	}
+	is := func(test func(v string) bool) bool {
+		return !slices.ContainsFunc(n.values(name), func(v string) bool { return !test(v) })
+	}
+	isTime := field == FieldSeconds && compact(name) == "time"
 	switch {
-	case field == FieldSeconds && (n.isTimeOfDay(name) || n.isOfStep(name)),
-		field == FieldCPUs && n.isUtilization(name), field == FieldError && n.isMark(name):
+	case isTime && has("datatime"), // of steps, of which loading takes a part
+		isTime && has("date", "day") && is(clockForm.MatchString),                      // of day
+		field == FieldError && is(func(v string) bool { return v == "0" || v == "1" }), // marks
+		field == FieldCPUs && n.isUtilization(name):
 		return false
 	}
 	good, values := 0, n.values(name)
@@ -87,26 +96,6 @@ func (n *names) fit(field, name string) bool {
 }
 
 var clockForm = regexp.MustCompile(`^\d{1,2}:\d\d:\d\d(?:\.\d+)?$`)
-
-// isTimeOfDay reports whether a column named time has times of day, because another one has the date.
-func (n *names) isTimeOfDay(name string) bool {
-	isDate := func(name string) bool { return compact(name) == "date" || compact(name) == "day" }
-	isOther := func(v string) bool { return !clockForm.MatchString(v) }
-	return compact(name) == "time" && slices.ContainsFunc(n.have, isDate) &&
-		!slices.ContainsFunc(n.values(name), isOther)
-}
-
-// isOfStep reports whether a column named time has the times of steps, because another one has the part of
-// them that loading takes.
-func (n *names) isOfStep(name string) bool {
-	isLoading := func(name string) bool { return compact(name) == "datatime" }
-	return compact(name) == "time" && slices.ContainsFunc(n.have, isLoading)
-}
-
-// isMark reports whether a column has only 0 and 1, which mark the runs that had an error.
-func (n *names) isMark(name string) bool {
-	return !slices.ContainsFunc(n.values(name), func(v string) bool { return v != "0" && v != "1" })
-}
 
 // isUtilization reports whether a column named cpu has percentages: 95 is hardly a number of CPUs.
 func (n *names) isUtilization(name string) bool {

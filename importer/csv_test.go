@@ -105,6 +105,29 @@ func TestReader_CSV(t *testing.T) {
 			"m b64 c2 e10 on runs from 2021-03-01T10:00:00 100.5s finished\n",
 		},
 		{
+			"states that a column of failures explains",
+			"model,batch,cpus,seconds,sys/state,sys/failed\nm,64,2,100.5,Inactive,False\n" +
+				"m,64,2,80.25,Inactive,True\nm,64,2,70.5,Active,False\nm,64,2,60.5,STATE_COMPLETED,False\n", nil,
+			"m b64 c2 e10 on runs from 2020-10-21T00:00:00 100.5s finished\n" +
+				"m b64 c2 e10 on runs from 2020-10-21T00:01:41.5 60.5s finished\n" +
+				"refused: runs.csv:3: outcome (sys/state): the run ended as failed, and no epoch has a time: nothing" +
+				" can be learned from it\n" +
+				"refused: runs.csv:4: outcome (sys/state): the run is active: only ended runs can be imported\n",
+		},
+		{
+			"completions of jobs",
+			"job  batch  cpus  completions  duration\nr1      64     2          1/1     5m12s\n" +
+				"r2      64     2          0/1       12s\n",
+			func(o *importer.Options) { o.Defaults[importer.FieldModel] = "m" },
+			"m b64 c2 e10 on runs from 2020-10-21T00:00:00 312s finished\n" +
+				"refused: runs.csv:3: outcome (completions): the run is 0/1: only ended runs can be imported\n",
+		},
+		{
+			"hyperparameters in groups",
+			"hyperparams.Args.arch,hyperparams.Args.batch_size,cpus,seconds\nm,64,2,100.5\n", nil,
+			"m b64 c2 e10 on runs from 2020-10-21T00:00:00 100.5s finished\n",
+		},
+		{
 			"datasets, and a default where there is none",
 			"model,dataset,batch,cpus,time_s\nm,imagenet,64,1,72.5\nm,,64,1,65.25\n",
 			func(o *importer.Options) { o.Defaults[importer.FieldDataset] = "cifar10" },

@@ -22,12 +22,8 @@ var epochLists = [...]string{"epoch_seconds", "accuracies", "losses"}
 const maxDocument = 256 << 20
 
 // json reads lines with one run, one epoch or one Courier event each, or a document. A run or an epoch
-// has the fields of a row of a CSV file, those of objects in it have names such as config.batch_size.
-// A run may have lists with a value per epoch:
-//
-//	{"run_id":"r1","model":"lenet5","dataset":"mnist","batch_size":64,"cpus":2,"epochs":3,
-//	 "started_at":"2024-05-01T10:00:00Z","epoch_seconds":[2.5,2.1,2.2],
-//	 "accuracies":[0.81,0.88,0.9],"losses":[0.9,0.5,0.4],"nodes":["worker-1"]}
+// has the fields of a row of a CSV file, those of objects in it have names such as config.batch_size. A run may
+// have lists with a value per epoch, such as "epoch_seconds":[2.5,2.1,2.2].
 //
 // An event is {"subject":…,"event":…}, with the body of a message of the log. Events keep their IDs.
 //
@@ -127,9 +123,9 @@ func (s *jsonSource) value(line int, text []byte) error {
 	return s.object(line, nil, fields)
 }
 
-// areRows reports whether the elements of a list in an object are rows: they are epochs, or have the
-// configuration of runs, and the object has no time of its own. Other lists, such as those of tags or of
-// phases, belong to the run that the object is.
+// areRows reports whether the elements of a list in an object are rows: they are epochs, or jobs with a state, or
+// have the configuration of runs, and the object has no state or time of its own. Other lists, such as those of
+// tags or of phases, belong to the run that the object is.
 func (s *jsonSource) areRows(element json.RawMessage, object map[string]json.RawMessage) bool {
 	var inner map[string]json.RawMessage
 	if json.Unmarshal(element, &inner) != nil {
@@ -144,7 +140,8 @@ func (s *jsonSource) areRows(element json.RawMessage, object map[string]json.Raw
 		return slices.ContainsFunc(fields, func(field string) bool { return found[field] != "" })
 	}
 	row := of(inner)
-	return has(row, FieldEpoch) || has(row, FieldModel, FieldBatchSize, FieldEpochs, FieldCommand) &&
+	isJob := has(row, FieldRunID) && has(row, FieldOutcome) && !has(of(object), FieldOutcome)
+	return has(row, FieldEpoch) || isJob || has(row, FieldModel, FieldBatchSize, FieldEpochs, FieldCommand) &&
 		!has(of(object), FieldSeconds, FieldEpochSeconds, FieldEndedAt)
 }
 

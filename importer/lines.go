@@ -3,6 +3,7 @@ package importer
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 )
@@ -25,4 +26,19 @@ func eachLine(in io.Reader, do func(number int, line []byte)) error {
 		return fmt.Errorf("line %d: %w", number, err)
 	}
 	return nil
+}
+
+// readLines adds a row for each line of a source for which of returns one.
+func (r *Reader) readLines(name string, in io.Reader, of func(number int, line []byte) (row record, isRow bool)) error {
+	t := r.newTable(name, nil)
+	var failed error
+	err := eachLine(in, func(number int, line []byte) {
+		if row, isRow := of(number, line); isRow {
+			failed = cmp.Or(failed, t.add(row))
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("read %s: %w", name, err)
+	}
+	return cmp.Or(failed, t.end())
 }

@@ -50,6 +50,8 @@ func (r *Reader) File(name string, file io.Reader) error {
 	switch {
 	case pbsLine.Match(bytes.TrimSpace(firstLine)):
 		return r.pbs(name, in)
+	case rule.Match(bytes.TrimSpace(firstLine)) && !isTable:
+		return r.blocks(name, in)
 	case !isTable && bytes.HasPrefix(bytes.TrimLeft(begin, "[ \t\r\n"), []byte("{")):
 		return r.json(name, in)
 	}

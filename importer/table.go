@@ -167,6 +167,7 @@ func (t *table) row(row *record) {
 			}
 		}
 	}
+	t.noteFailure(d, row.cells)
 	t.complete(d)
 	switch {
 	case t.isOfJobs() && t.isStep(d.values[FieldRunID]):
@@ -188,6 +189,20 @@ func (t *table) row(row *record) {
 		t.epoch(d, output.ColumnOf(row.cells[t.phase]))
 	default:
 		t.addRun(d)
+	}
+}
+
+// noteFailure sets the outcome of an ended run by a column that is true for a failure, beside that of the states.
+func (t *table) noteFailure(d *runDraft, cells map[string]string) {
+	outcome, known := outcomeOf(d.values[FieldOutcome])
+	if d.values[FieldOutcome] == "" || known && outcome != schemas.EventFinished {
+		return
+	}
+	for _, name := range t.header {
+		failed, err := strconv.ParseBool(strings.ToLower(cells[name]))
+		if name != t.columns[FieldOutcome] && isFailure.MatchString(name) && err == nil && (failed || !known) {
+			d.values[FieldOutcome] = endOf(!failed)
+		}
 	}
 }
 

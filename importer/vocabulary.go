@@ -15,8 +15,8 @@ var fieldNames = []struct {
 	field string
 	known string
 }{
-	{FieldRunID, "run_id run_uuid run id job_id_raw job_id job trial_id task_id trial number run_name experiment name" +
-		" training_job_name seed fold"},
+	{FieldRunID, "run_id run_uuid run id job_id_raw job_id job jobnumber trial_id task_id trial number run_name" +
+		" experiment name training_job_name seed fold"},
 	{FieldModel, "model model_name network net architecture arch backbone modell modèle modelo 模型"},
 	{FieldDataset, "dataset dataset_name data_set"},
 	{FieldBatchSize, "batch_size batchsize batch bs global_batch_size total_batch_size effective_batch_size" +
@@ -37,7 +37,7 @@ var fieldNames = []struct {
 		" time_total total_duration training_duration cumulative_time" +
 		" sec secs train_seconds train_minutes train_hours total_minutes total_hours" +
 		" training_time_in_seconds train_wall elapsed_raw time_elapsed running_time remote_wall_clock_time" +
-		" dauer laufzeit durée duración 耗时 用时"},
+		" ru_wallclock dauer laufzeit durée duración 耗时 用时"},
 	{FieldStartup, "startup_seconds startup"},
 	{FieldStartedAt, "started_at start_time start started start_date datetime_start begin begin_time" +
 		" start_timestamp training_start_time time_start status_start_time job_start_date" +
@@ -56,7 +56,7 @@ var fieldNames = []struct {
 	{FieldTrainingSamples, "training_samples train_samples samples num_train_samples"},
 	{FieldUser, "user user_id username owner"},
 	{FieldOutcome, "outcome status state stat job_state state_current training_job_status status_phase success" +
-		" exit_code exit_status return_code failed has_crashed"},
+		" exit_code exit_status return_code failed has_crashed completions"},
 	{FieldEpoch, "epoch training_iteration epoch_number"},
 	{FieldEpochSeconds, "epoch_seconds epoch_time epoch_duration time_per_epoch seconds_per_epoch" +
 		" sec_per_epoch duration_per_epoch time_this_iter time_epoch epoch_runtime time_this_epoch dur"},
@@ -85,7 +85,7 @@ var durations = []string{FieldSeconds, FieldEpochSeconds, FieldStartup}
 // prefixes stand before the names of parameters and results in exports of tracking tools, and before
 // counts.
 var prefixes = regexp.MustCompile(`^(?i:(?:number|num|no\.?)[_ ]of[_ ]|` +
-	`(?:params?|parameters|metrics?|config|cfg|args?|hparams?|hyper_?parameters|summary|attributes|values?|tags\.mlflow|sys)[./ :]|(?:params|user_attrs|config|hparams)_)_*`)
+	`(?:params?|parameters|metrics?|config|cfg|args?|hparams?|hyper_?param(?:eter)?s|summary|attributes|values?|tags\.mlflow|sys)[./ :](?:args[./])?|(?:params|user_attrs|config|hparams)_)_*`)
 
 // otherMeanings are names that equal a known name without its separators, but mean something else.
 var otherMeanings = []string{
