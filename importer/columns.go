@@ -79,11 +79,13 @@ func (n *names) fit(field, name string) bool {
 		return !slices.ContainsFunc(n.values(name), func(v string) bool { return !test(v) })
 	}
 	isTime := field == FieldSeconds && compact(name) == "time"
+	const mostOdd = 8 // a larger odd number is not a number of CPUs
+	isCPUs := func(v string) bool { return numberOf(v) <= mostOdd || math.Mod(numberOf(v), 2) == 0 }
 	switch {
 	case isTime && has("datatime"), // of steps, of which loading takes a part
 		isTime && has("date", "day") && is(clockForm.MatchString),                      // of day
 		field == FieldError && is(func(v string) bool { return v == "0" || v == "1" }), // marks
-		field == FieldCPUs && n.isUtilization(name):
+		field == FieldCPUs && compact(name) == "cpu" && !is(isCPUs):                    // a percentage
 		return false
 	}
 	good, values := 0, n.values(name)
@@ -96,14 +98,6 @@ func (n *names) fit(field, name string) bool {
 }
 
 var clockForm = regexp.MustCompile(`^\d{1,2}:\d\d:\d\d(?:\.\d+)?$`)
-
-// isUtilization reports whether a column named cpu has percentages: 95 is hardly a number of CPUs.
-func (n *names) isUtilization(name string) bool {
-	const mostOdd = 8 // a larger odd number is not a number of CPUs
-	return compact(name) == "cpu" && slices.ContainsFunc(n.values(name), func(v string) bool {
-		return numberOf(v) > mostOdd && math.Mod(numberOf(v), 2) != 0
-	})
-}
 
 // mayBe reports whether a text may be a value of a field.
 func mayBe(field, text string) bool {

@@ -28,6 +28,7 @@ type block struct {
 	hasBatches  bool
 	pass        pass
 	hasResults  bool
+	hasScore    bool // other results than those that an encoder prints, too
 	isHeldOut   bool // all results are of held-out data
 	hasTraining bool // results of batches, or of the training
 	isPublished bool
@@ -137,7 +138,7 @@ func (b *block) addLine(l *line, section scope, p progress, at time.Time) {
 		}
 		if isResult(f) {
 			b.isHeldOut = s >= scopeTest && (b.isHeldOut || !b.hasResults)
-			b.hasResults = true
+			b.hasResults, b.hasScore = true, b.hasScore || f.name.kind != kindOther
 		}
 		b.set(f, s, levelOf(f, p), l.text)
 		if isResult(f) && (s == scopeTrain || s == scopeNone && p != noProgress) {
@@ -233,12 +234,6 @@ func (b *block) set(f *field, s scope, at level, text []byte) {
 	b.readings = append(b.readings, reading{n, s, label, value, f.unit, at, 1, false})
 }
 
-// hasScore reports whether a block has other results than those that an encoder prints, too.
-func (b *block) hasScore() bool {
-	isScore := func(x reading) bool { return x.name.kind != kindOther && x.name.kind != kindTime }
-	return b.hasResults && slices.ContainsFunc(b.readings, isScore)
-}
-
 // isEvaluated reports whether a block has results of a training and of held-out data.
 func (b *block) isEvaluated() bool {
 	isHeldOut := func(r reading) bool { return r.scope >= scopeTest && r.name.kind != kindTime }
@@ -251,7 +246,7 @@ func (b *block) merge(before *block) {
 	b.begin = before.begin
 	b.readings, b.templates = before.readings, before.templates
 	b.lines, b.hasContent, b.hasBatches = before.lines, before.hasContent, before.hasBatches
-	b.hasResults, b.hasTraining = before.hasResults, before.hasTraining
+	b.hasResults, b.hasScore, b.hasTraining = before.hasResults, before.hasScore, before.hasTraining
 }
 
 // metricsOf counts the metrics of a line.

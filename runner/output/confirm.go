@@ -25,7 +25,7 @@ func (r *recogniser) confirms() bool {
 	case countsShare: // it may count batches, which start again only after the last one
 		return b.hasBatches && b.hasTraining
 	case countsRounds:
-		return b.hasTotal && b.hasScore() && r.first == 1
+		return b.hasTotal && b.hasScore && r.first == 1
 	}
 	return b.hasBatches || r.requested == 0 || r.requested >= fewEpochs
 }
@@ -167,5 +167,5 @@ func (r *recogniser) confirmsAtEnd() bool {
 	}
 	isWhole := last.number == r.requested && len(r.held) > 1
 	wasStopped := r.first == 1 && r.rises == last.number-1 && last.number >= fewEpochs // early
-	return last.hasContent && (last.hasTotal && !last.hasResults || last.hasScore()) && (isWhole || wasStopped)
+	return last.hasContent && (last.hasTotal && !last.hasResults || last.hasScore) && (isWhole || wasStopped)
 }

@@ -17,16 +17,12 @@ func (s *scanner) readUnit(f *field, end int) int {
 		return at + 1
 	}
 	after := at
-	for after < len(t) && (isLetter(t[after]) || t[after] == '/' && after > at || t[after] >= utf8.RuneSelf) {
-		if t[after] >= utf8.RuneSelf {
-			size, ok := decodeLetter(t[after:])
-			if !ok {
-				break
-			}
-			after += size
-			continue
+	for after < len(t) {
+		size, ok := decodeLetter(t[after:])
+		if !ok && !isLetter(t[after]) && !(t[after] == '/' && after > at) {
+			break
 		}
-		after++
+		after += size
 	}
 	if after == at || after-at > 16 {
 		return end
