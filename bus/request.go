@@ -221,9 +221,12 @@ func (b *Bus) reply(ctx context.Context, e Endpoint, r micro.Request) (reply []b
 
 var errPanicked = errors.New("the handler panicked")
 
+// requestTimeout bounds a Request whose context has no deadline.
+const requestTimeout = 5 * time.Second
+
 // Request sends a request and decodes the reply. An error of the service is a *schemas.Error;
-// without an answer its code is CodeUnavailable. If the user is a person, the subject names
-// that person.
+// without an answer before the deadline its code is CodeUnavailable. If the user is a person, the
+// subject names that person.
 func (b *Bus) Request(ctx context.Context, subject string, request, reply any) error {
 	if b.isPerson {
 		subject = schemas.PersonSubject(b.permissions.user, subject)
@@ -241,6 +244,11 @@ func (b *Bus) request(ctx context.Context, subject string, request, reply any) e
 	if err != nil {
 		return err
 	}
+	if _, hasDeadline := ctx.Deadline(); !hasDeadline {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, requestTimeout)
+		defer cancel()
+	}
 	ctx, done := b.permissions.watch(ctx, subject)
 	var msg *nats.Msg
 	if err = b.awaitConnection(ctx); err == nil {
@@ -253,7 +261,7 @@ func (b *Bus) request(ctx context.Context, subject string, request, reply any) e
 		if errors.Is(err, context.Canceled) {
 			return fmt.Errorf("request %s: %w", subject, err)
 		}
-		return fmt.Errorf("request %s: %w", subject, explainNoAnswer(subject, err))
+		return fmt.Errorf("request %s: %w", subject, b.explainNoAnswer(subject, err))
 	}
 
 	if msg.Header.Get(micro.ErrorCodeHeader) != "" {
@@ -270,10 +278,13 @@ func (b *Bus) request(ctx context.Context, subject string, request, reply any) e
 	return nil
 }
 
-func explainNoAnswer(subject string, err error) error {
-	message := "nats does not answer"
-	if errors.Is(err, nats.ErrNoResponders) {
+func (b *Bus) explainNoAnswer(subject string, err error) error {
+	message := "no answer to " + subject + " in time"
+	switch {
+	case errors.Is(err, nats.ErrNoResponders):
 		message = "no service answers " + subject + "; is courier running?"
+	case !b.nc.IsConnected():
+		message = "nats at " + b.address + " does not answer"
 	}
 	wire := &schemas.Error{Code: schemas.CodeUnavailable, Message: message}
 	return fmt.Errorf("%w (%w)", wire, err)

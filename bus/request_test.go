@@ -111,6 +111,22 @@ courier_bus_handler_panics_total{subject="job.predict"} 2
 	}
 }
 
+// A request without an answer ends, also if its context has no deadline, and the error names the subject.
+func TestRequest_EndsWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+	b := bustest.New(t)
+	serve(t, b, bus.Handle(schemas.SubjectJobStatus, func(context.Context, *schemas.JobStatusRequest) (any, error) {
+		<-t.Context().Done()
+		return nil, nil
+	}))
+	var s schemas.JobStatus
+	q := &schemas.JobStatusRequest{JobID: "a"}
+	err := b.Request(context.WithoutCancel(t.Context()), q.Subject(), q, &s)
+	if !errors.Is(err, schemas.ErrUnavailable) || !strings.Contains(err.Error(), "no answer to job.status in time") {
+		t.Errorf("Request = %v, want that job.status was not answered", err)
+	}
+}
+
 // serve answers an endpoint until the test ends.
 func serve(t *testing.T, b *bus.Bus, e bus.Endpoint) {
 	t.Helper()

@@ -273,10 +273,8 @@ func (c *jobsCommand) watch(w *environment, q *schemas.JobListRequest) error {
 
 // list returns the current list as text.
 func (c *jobsCommand) list(w *environment, b *bus.Bus, q *schemas.JobListRequest) (string, error) {
-	ctx, cancel := context.WithTimeout(w.ctx, requestTimeout)
-	defer cancel()
 	var l schemas.JobList
-	if err := b.Request(ctx, q.Subject(), q, &l); err != nil {
+	if err := b.Request(w.ctx, q.Subject(), q, &l); err != nil {
 		return "", err
 	}
 	return c.render(w, &l, func(out io.Writer) error { return report.Jobs(out, &l) })

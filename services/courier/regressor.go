@@ -38,12 +38,10 @@ func (f *regressorFlags) find(w *environment) (*bus.Bus, *schemas.RegressorVersi
 	if err != nil {
 		return nil, nil, err
 	}
-	ctx, cancel := context.WithTimeout(w.ctx, requestTimeout)
-	defer cancel()
 	var list schemas.RegressorList
 	var v *schemas.RegressorVersion
 	q := schemas.RegressorListRequest{}
-	if err = b.Request(ctx, q.Subject(), &q, &list); err == nil {
+	if err = b.Request(w.ctx, q.Subject(), &q, &list); err == nil {
 		v, err = report.FindRegressor(list.Regressors, f.Regressor)
 	}
 	if err != nil {

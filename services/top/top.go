@@ -34,12 +34,11 @@ type Options struct {
 }
 
 const (
-	refresh     = time.Second
-	readTimeout = 5 * time.Second
-	pageSize    = 200 // jobs; the filter finds others
-	maxNodes    = 4096
-	silentAge   = 10 * time.Second // of the last sample of a silent node
-	frameRate   = 10               // per second: keys feel immediate over SSH
+	refresh   = time.Second
+	pageSize  = 200 // jobs; the filter finds others
+	maxNodes  = 4096
+	silentAge = 10 * time.Second // of the last sample of a silent node
+	frameRate = 10               // per second: keys feel immediate over SSH
 )
 
 // Run shows the cluster until the user quits or ctx ends.
@@ -115,8 +114,6 @@ type snapshot struct {
 
 // read reads the jobs, those with the lowest probability first.
 func (f *feed) read(ctx context.Context, filter string) snapshot {
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
 	q := schemas.JobListRequest{
 		State: schemas.SelectOpen, Search: filter, User: f.user, Sort: "probability", Limit: pageSize,
 	}
