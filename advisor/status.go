@@ -39,30 +39,32 @@ func (a *Advisor) withLesson(s schemas.JobStatus) schemas.JobStatus {
 // long page does not delay events.
 func (a *Advisor) list(_ context.Context, q *schemas.JobListRequest) (any, error) {
 	now := a.now()
+	isPredicted := strings.TrimPrefix(q.Sort, "-") == sortProbability
 	a.mu.RLock()
-	drafts, next, err := list(a.cluster, q, now)
+	found, next, err := list(a.cluster, q)
+	if err == nil && q.Sort != "" && !isPredicted {
+		found, next, err = sortedPage(found, q)
+	}
+	drafts := make([]statusDraft, len(found))
+	for i := range found {
+		drafts[i] = draftStatus(a.cluster, a.cluster.Job(found[i].JobID), found[i], now)
+	}
 	page := schemas.JobList{
 		Totals:   a.cluster.CountByState(),
 		AtRisk:   a.cluster.CountAtRisk(),
 		HeldCPUs: a.cluster.HeldByNode(now),
 	}
 	a.mu.RUnlock()
-	if err == nil && q.Sort != "" {
-		if strings.TrimPrefix(q.Sort, "-") == sortProbability {
-			for i := range drafts {
-				drafts[i] = statusDraft{status: a.complete(&drafts[i], now)}
-			}
-		}
-		drafts, next, err = sortedPage(drafts, q)
+	for i := range drafts {
+		found[i] = a.complete(&drafts[i], now)
+	}
+	if err == nil && isPredicted {
+		found, next, err = sortedPage(found, q)
 	}
 	if err != nil {
 		return nil, err
 	}
-
-	page.Jobs, page.Next = make([]schemas.JobStatus, 0, len(drafts)), next
-	for i := range drafts {
-		page.Jobs = append(page.Jobs, a.complete(&drafts[i], now))
-	}
+	page.Jobs, page.Next = found, next
 	return page, nil
 }
 
@@ -72,11 +74,15 @@ const sortProbability = "probability"
 // sortedPage sorts all jobs of a list by the field of a request, and returns its page and the ID
 // after which the next one begins.
 func sortedPage(
-	jobs []statusDraft, q *schemas.JobListRequest,
-) (page []statusDraft, next string, err error) {
+	jobs []schemas.JobStatus, q *schemas.JobListRequest,
+) (page []schemas.JobStatus, next string, err error) {
 	field, descending := strings.CutPrefix(q.Sort, "-")
-	slices.SortStableFunc(jobs, func(a, b statusDraft) int {
-		x, y := sortKey(&a.status, field), sortKey(&b.status, field)
+	keys := map[string]string{}
+	for i := range jobs {
+		keys[jobs[i].JobID] = sortKey(&jobs[i], field)
+	}
+	slices.SortStableFunc(jobs, func(a, b schemas.JobStatus) int {
+		x, y := keys[a.JobID], keys[b.JobID]
 		switch {
 		case (x == "") != (y == ""):
 			return strings.Compare(y, x) // an unknown figure is last in both orders
@@ -86,14 +92,14 @@ func sortedPage(
 		return strings.Compare(x, y)
 	})
 	if q.After != "" {
-		at := slices.IndexFunc(jobs, func(d statusDraft) bool { return d.status.JobID == q.After })
+		at := slices.IndexFunc(jobs, func(j schemas.JobStatus) bool { return j.JobID == q.After })
 		if at < 0 {
 			return nil, "", unknownAfter(q)
 		}
 		jobs = jobs[at+1:]
 	}
 	if limit := pageSize(q); len(jobs) > limit {
-		return jobs[:limit], jobs[limit-1].status.JobID, nil
+		return jobs[:limit], jobs[limit-1].JobID, nil
 	}
 	return jobs, "", nil
 }
@@ -273,7 +279,7 @@ const maxSearched = 5000
 // list returns a page of jobs, newest first, and the ID after which the next page begins; "" at the
 // end. A page of a search ends after maxSearched jobs. For a sorted list it returns all jobs, up to
 // maxSearched, for sortedPage.
-func list(c *cluster.Cluster, q *schemas.JobListRequest, now time.Time) ([]statusDraft, string, error) {
+func list(c *cluster.Cluster, q *schemas.JobListRequest) ([]schemas.JobStatus, string, error) {
 	limit, after := pageSize(q), q.After
 	if q.Sort != "" {
 		limit, after = maxSearched, ""
@@ -282,7 +288,7 @@ func list(c *cluster.Cluster, q *schemas.JobListRequest, now time.Time) ([]statu
 	if !known {
 		return nil, "", unknownAfter(q)
 	}
-	var page []statusDraft
+	page := []schemas.JobStatus{}
 	last, searched := "", 0
 	byState := schemas.JobListRequest{State: q.State, Limit: q.Limit, After: q.After, Sort: q.Sort}
 	isSearch := *q != byState
@@ -298,7 +304,7 @@ func list(c *cluster.Cluster, q *schemas.JobListRequest, now time.Time) ([]statu
 				continue
 			}
 		}
-		page = append(page, draftStatus(c, j, s, now))
+		page = append(page, s)
 	}
 	return page, "", nil
 }

@@ -28,12 +28,12 @@ func imported(c *cluster.Cluster, id, model string, began time.Time, sequence ui
 
 func listed(t *testing.T, c *cluster.Cluster, q schemas.JobListRequest) (ids []string, next string) {
 	t.Helper()
-	page, next, err := list(c, &q, time.Date(2027, time.January, 1, 0, 0, 0, 0, time.UTC))
+	page, next, err := list(c, &q)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range page {
-		ids = append(ids, page[i].status.JobID)
+		ids = append(ids, page[i].JobID)
 	}
 	return ids, next
 }
@@ -164,10 +164,10 @@ func TestList_BoundsASearch(t *testing.T) {
 // Jobs without the figure are last in both directions, and a page continues after the last job of the
 // previous one.
 func TestSortedPage(t *testing.T) {
-	job := func(id string, probability float64) statusDraft {
-		return statusDraft{status: schemas.JobStatus{JobID: id, SLOSeconds: 60, Probability: &probability}}
+	job := func(id string, probability float64) schemas.JobStatus {
+		return schemas.JobStatus{JobID: id, SLOSeconds: 60, Probability: &probability}
 	}
-	none := statusDraft{status: schemas.JobStatus{JobID: "none"}}
+	none := schemas.JobStatus{JobID: "none"}
 	for _, test := range []struct {
 		q    schemas.JobListRequest
 		want string
@@ -179,11 +179,11 @@ func TestSortedPage(t *testing.T) {
 		{schemas.JobListRequest{Sort: "probability", Limit: 2, After: "b"}, "a none", ""},
 		{schemas.JobListRequest{Sort: "-id"}, "none c b a", ""},
 	} {
-		jobs := []statusDraft{job("a", 0.9), none, job("b", 0.5), job("c", 1e-7)}
+		jobs := []schemas.JobStatus{job("a", 0.9), none, job("b", 0.5), job("c", 1e-7)}
 		page, next, err := sortedPage(jobs, &test.q)
 		var ids []string
 		for i := range page {
-			ids = append(ids, page[i].status.JobID)
+			ids = append(ids, page[i].JobID)
 		}
 		if got := strings.Join(ids, " "); err != nil || got != test.want || next != test.next {
 			t.Errorf("sortedPage(%+v) = %s, next %q, %v, want %s, %q", test.q, got, next, err, test.want, test.next)

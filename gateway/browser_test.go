@@ -362,6 +362,32 @@ func TestBrowser_SearchesJobs(t *testing.T) {
 	checkPage(t, p, "/jobs", 1440)
 }
 
+// A long table has the rows of a screen at first, and more when its reader scrolls; sorting is then quick. A
+// list shows what happens without a click.
+func TestBrowser_DrawsLongTablesInParts(t *testing.T) {
+	browser, b, h := openBrowser(t)
+	for n := range 200 {
+		s := sample(t, fmt.Sprintf("node-%03d", n), 1)
+		s.At = time.Now()
+		h.publish(t, s)
+	}
+	p := browser.Page(t, h.url+"/nodes?sort=node", 1440, 900)
+	rows := `[...document.querySelectorAll('#nodes-table tbody tr')].map((r) => r.dataset.key)`
+	p.WaitFor(rows + `[0] === 'node-000' && document.querySelectorAll('#nodes-map a').length === 200`)
+	p.WaitFor(`document.querySelector('#nodes-table + .note').innerText.endsWith('of 200 rows; scroll for more.')`)
+	p.WaitFor(rows + `.length < 200`)
+	p.Must(`document.querySelector('#nodes-table .sort').click()`)
+	p.WaitFor(rows + `[0] === 'node-199' && ` + rows + `.length < 200`)
+	p.WaitFor(`scrollTo(0, document.body.scrollHeight), ` + rows + `.length === 200`)
+	checkPage(t, p, "/nodes", 1440)
+	p.Close()
+
+	p = browser.Page(t, h.url+"/jobs", 1440, 900)
+	p.WaitFor(`document.querySelector('#jobs-empty').checkVisibility()`)
+	runJob(t, b, "new", time.Now().Add(-time.Minute), 1, "")
+	p.WaitFor(`document.querySelector('#jobs-table tbody th a').innerText === 'new'`)
+}
+
 // The first page has the job at risk with what to do, and the title of the window their number.
 func TestBrowser_ShowsWhichJobIsAtRisk(t *testing.T) {
 	browser, b, h := openBrowser(t)

@@ -55,20 +55,35 @@ type eventStream struct {
 	rc      *http.ResponseController
 }
 
-// serve writes new events. A comment on an idle connection keeps proxies from closing it.
+// changePause is the minimum time between two changes.
+const changePause = time.Second
+
+// serve writes new events. A comment on an idle connection keeps proxies from closing it. A client of
+// changes gets a change instead, because some states change with time alone.
 func (s *eventStream) serve() error {
 	if err := s.write([]byte(": connected\nretry: 2000\n\n")); err != nil {
 		return err
 	}
 	keepAlive := time.NewTicker(s.gateway.options.KeepAlive)
 	defer keepAlive.Stop()
+	idle, pause := []byte(": keep-alive\n\n"), time.Duration(0)
+	if s.client.filter.changes {
+		idle, pause = changeOf(kindTime), changePause
+	}
 	for {
-		if len(s.client.queue) == 0 { // flush events that arrive together as one
+		if len(s.client.queue) == 0 || pause > 0 { // flush events that arrive together as one
 			if err := s.rc.Flush(); err != nil {
 				return err
 			}
 		}
-		text := []byte(": keep-alive\n\n")
+		if pause > 0 {
+			select {
+			case <-time.After(pause):
+			case <-s.client.ctx.Done():
+				return nil
+			}
+		}
+		text := idle
 		select {
 		case text = <-s.client.queue:
 		case <-keepAlive.C:

@@ -24,6 +24,7 @@ const (
 	kindJob       = "job"
 	kindAdvice    = "advice"
 	kindRegressor = "regressor"
+	kindTime      = "time" // of a change without an event
 )
 
 // kindOf returns the kind of an event, or "" for an event that clients do not receive.

@@ -16,28 +16,23 @@ type eventFilter struct {
 
 	// If jobs or nodes is set, only events of these jobs and samples of these nodes match.
 	jobs, nodes map[string]bool
+
+	changes bool // instead of the events, only that there were some
 }
 
 func readFilter(r *http.Request) (*eventFilter, error) {
-	query, err := readQuery(r, "type", "job", "node")
-	if err != nil {
-		return nil, err
-	}
-	f := &eventFilter{}
-	if f.kinds, err = readNames(query, "type"); err != nil {
-		return nil, err
+	query := readQuery(r, "type", "job", "node", "changes")
+	f := &eventFilter{
+		kinds: query.names("type"), jobs: query.names("job"), nodes: query.names("node"),
+		changes: query.bool("changes"),
 	}
 	for kind := range f.kinds {
 		if kind != onlyRisks && !slices.ContainsFunc(feeds, func(f feed) bool { return f.kind == kind }) {
-			return nil, schemas.Invalid("type", "%q is not one of %s, %s, %s, %s, %s", kind,
+			query.fail("type", "%q is not one of %s, %s, %s, %s, %s", kind,
 				kindAdvice, kindJob, kindRegressor, onlyRisks, kindSample)
 		}
 	}
-	if f.jobs, err = readNames(query, "job"); err != nil {
-		return nil, err
-	}
-	f.nodes, err = readNames(query, "node")
-	return f, err
+	return f, query.err
 }
 
 func (f *eventFilter) wants(kind, subject string) bool {

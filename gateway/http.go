@@ -121,87 +121,87 @@ func readBody(
 	return raw, nil
 }
 
+// parameters is the query of a request. Its methods convert values, and keep the first error.
+type parameters struct {
+	url.Values
+	now time.Time // from which all durations of the query count
+	err error
+}
+
 // readQuery returns the query of a request. Each of the names may occur at most once.
-func readQuery(r *http.Request, names ...string) (url.Values, error) {
-	query, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil {
-		return nil, schemas.Invalid("", "invalid query: want name=value&…")
+func readQuery(r *http.Request, names ...string) *parameters {
+	q := &parameters{now: time.Now()}
+	var err error
+	if q.Values, err = url.ParseQuery(r.URL.RawQuery); err != nil {
+		q.fail("", "invalid query: want name=value&…")
 	}
-	for name, values := range query {
+	for name, values := range q.Values {
 		if !slices.Contains(names, name) {
-			return nil, schemas.Invalid(name, "is not a parameter of this route; want one of %v",
-				names)
+			q.fail(name, "is not a parameter of this route; want one of %v", names)
 		}
 		if len(values) > 1 {
-			return nil, schemas.Invalid(name, "is repeated %d times", len(values))
+			q.fail(name, "is repeated %d times", len(values))
 		}
 	}
-	return query, nil
+	return q
 }
 
-// readCount returns a whole number of the query from low to high, or other if it is absent.
-func readCount(query url.Values, name string, low, high, other int) (int, error) {
-	if !query.Has(name) {
-		return other, nil
+func (q *parameters) fail(name, format string, args ...any) {
+	q.err = cmp.Or(q.err, error(schemas.Invalid(name, format, args...)))
+}
+
+// count returns a whole number from low to high, or other if it is absent.
+func (q *parameters) count(name string, low, high, other int) int {
+	if !q.Has(name) {
+		return other
 	}
-	n, err := strconv.Atoi(query.Get(name))
+	n, err := strconv.Atoi(q.Get(name))
 	if err != nil {
-		return 0, schemas.Invalid(name, "want a whole number")
+		q.fail(name, "want a whole number")
+	} else if n < low || n > high {
+		q.fail(name, "%d is not between %d and %d", n, low, high)
 	}
-	if n < low || n > high {
-		return 0, schemas.Invalid(name, "%d is not between %d and %d", n, low, high)
-	}
-	return n, nil
+	return n
 }
 
-// readBool returns a truth value of the query, or false if it is absent.
-func readBool(query url.Values, name string) (bool, error) {
-	switch query.Get(name) {
-	case "", "false":
-		return false, nil
-	case "true":
-		return true, nil
+// bool returns a truth value, or false if it is absent.
+func (q *parameters) bool(name string) bool {
+	text := q.Get(name)
+	if text != "" && text != "true" && text != "false" {
+		q.fail(name, "want true or false")
 	}
-	return false, schemas.Invalid(name, "want true or false")
+	return text == "true"
 }
 
-// readPeriod returns the parameters since and until, each an instant in RFC 3339 or a duration before
-// now such as "24h" or "7d"; zero if absent.
-func readPeriod(query url.Values, now time.Time) (since, until time.Time, err error) {
-	if since, err = readInstant(query, "since", now); err == nil {
-		until, err = readInstant(query, "until", now)
+// instant returns an instant in RFC 3339, or that of a duration before now such as "24h" or "7d"; zero if it is
+// absent.
+func (q *parameters) instant(name string) time.Time {
+	if q.Get(name) == "" {
+		return time.Time{}
 	}
-	return since, until, err
-}
-
-func readInstant(query url.Values, name string, now time.Time) (time.Time, error) {
-	text := query.Get(name)
-	if text == "" {
-		return time.Time{}, nil
-	}
-	at, err := schemas.ParseInstant(text, now)
+	at, err := schemas.ParseInstant(q.Get(name), q.now)
 	if err != nil {
-		return at, schemas.Invalid(name, "%s", err)
+		q.fail(name, "%s", err)
 	}
-	return at, nil
+	return at
 }
 
 const maxNames = 256
 
-// readNames returns the comma-separated names of a parameter, or nil if it is absent.
-func readNames(query url.Values, parameter string) (map[string]bool, error) {
-	if !query.Has(parameter) {
-		return nil, nil
+// names returns the comma-separated names of a parameter, or nil if it is absent.
+func (q *parameters) names(parameter string) map[string]bool {
+	if !q.Has(parameter) {
+		return nil
 	}
 	names := map[string]bool{}
-	for name := range strings.SplitSeq(query.Get(parameter), ",") {
+	for name := range strings.SplitSeq(q.Get(parameter), ",") {
 		if !schemas.ValidToken(name) {
-			return nil, schemas.Invalid(parameter,
-				"want names of a-z, 0-9, _ and -, separated by commas")
+			q.fail(parameter, "want names of a-z, 0-9, _ and -, separated by commas")
 		}
 		if names[name] = true; len(names) > maxNames {
-			return nil, schemas.Invalid(parameter, "has more than %d names", maxNames)
+			q.fail(parameter, "has more than %d names", maxNames)
+			break
 		}
 	}
-	return names, nil
+	return names
 }

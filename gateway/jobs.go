@@ -21,27 +21,8 @@ func (g *Gateway) predict(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (g *Gateway) listJobs(w http.ResponseWriter, r *http.Request) error {
-	query, err := readQuery(r, "state", "search", "user", "model", "dataset", "node", "label", "since",
+	query := readQuery(r, "state", "search", "user", "model", "dataset", "node", "label", "since",
 		"until", "at_risk", "missed", "sort", "limit", "after")
-	if err != nil {
-		return err
-	}
-	since, until, err := readPeriod(query, time.Now())
-	if err != nil {
-		return err
-	}
-	limit, err := readCount(query, "limit", 1, schemas.MaxPage, schemas.DefaultPage)
-	if err != nil {
-		return err
-	}
-	atRisk, err := readBool(query, "at_risk")
-	if err != nil {
-		return err
-	}
-	missed, err := readBool(query, "missed")
-	if err != nil {
-		return err
-	}
 	request := schemas.JobListRequest{
 		State:   schemas.StateSelection(query.Get("state")),
 		Search:  query.Get("search"),
@@ -50,19 +31,22 @@ func (g *Gateway) listJobs(w http.ResponseWriter, r *http.Request) error {
 		Dataset: query.Get("dataset"),
 		Node:    query.Get("node"),
 		Label:   query.Get("label"),
-		Since:   since,
-		Until:   until,
-		AtRisk:  atRisk,
-		Missed:  missed,
+		Since:   query.instant("since"),
+		Until:   query.instant("until"),
+		AtRisk:  query.bool("at_risk"),
+		Missed:  query.bool("missed"),
 		Sort:    query.Get("sort"),
-		Limit:   limit,
+		Limit:   query.count("limit", 1, schemas.MaxPage, schemas.DefaultPage),
 		After:   query.Get("after"),
+	}
+	if query.err != nil {
+		return query.err
 	}
 	return g.forward(w, r, request.Subject(), &request)
 }
 
 func (g *Gateway) jobStatus(w http.ResponseWriter, r *http.Request) error {
-	if _, err := readQuery(r); err != nil {
+	if err := readQuery(r).err; err != nil {
 		return err
 	}
 	request := schemas.JobStatusRequest{JobID: r.PathValue("id")}
@@ -70,27 +54,28 @@ func (g *Gateway) jobStatus(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (g *Gateway) score(w http.ResponseWriter, r *http.Request) error {
-	query, err := readQuery(r, "since", "until", "user", "model")
-	if err != nil {
-		return err
+	query := readQuery(r, "since", "until", "user", "model")
+	request := schemas.ScoreRequest{
+		User:  query.Get("user"),
+		Model: query.Get("model"),
+		Since: query.instant("since"),
+		Until: query.instant("until"),
 	}
-	request := schemas.ScoreRequest{User: query.Get("user"), Model: query.Get("model")}
-	if request.Since, request.Until, err = readPeriod(query, time.Now()); err != nil {
-		return err
+	if query.err != nil {
+		return query.err
 	}
 	return g.forward(w, r, request.Subject(), &request)
 }
 
 // cancelJob waits as long as a submission: the advisor records both.
 func (g *Gateway) cancelJob(w http.ResponseWriter, r *http.Request) error {
-	query, err := readQuery(r, "reason")
-	if err != nil {
-		return err
+	query := readQuery(r, "reason")
+	if query.err != nil {
+		return query.err
 	}
 	request := schemas.JobCancelRequest{JobID: r.PathValue("id"), Reason: query.Get("reason")}
 	var status json.RawMessage
-	err = g.requestFor(r.Context(), request.Subject(), &request, &status, submitTimeout)
-	if err != nil {
+	if err := g.requestFor(r.Context(), request.Subject(), &request, &status, submitTimeout); err != nil {
 		return err
 	}
 	return writeJSON(w, http.StatusOK, status)
@@ -111,7 +96,7 @@ func (g *Gateway) forward(
 // log.
 func ofJob(timeout time.Duration, read func(context.Context, string) (any, error)) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		if _, err := readQuery(r); err != nil {
+		if err := readQuery(r).err; err != nil {
 			return err
 		}
 		// The ID becomes a filter, in which "*" would match every job.
@@ -136,13 +121,12 @@ func ofJob(timeout time.Duration, read func(context.Context, string) (any, error
 // advice returns the last advice event of a job, or the advice that answered its submission.
 func (g *Gateway) advice(ctx context.Context, id string) (any, error) {
 	var last *schemas.Advice
-	read := func(stream, event string) error {
-		o := bus.FollowOptions{
-			Stream:         stream,
-			Subjects:       []string{schemas.JobSubject(id, event)},
-			LastPerSubject: true,
-		}
-		return g.bus.Read(ctx, o, func(r bus.Record) error {
+	for _, o := range []bus.FollowOptions{
+		{Stream: schemas.StreamJob, Subjects: []string{schemas.JobSubject(id, schemas.EventSubmitted)}},
+		{Stream: schemas.StreamAdvice, Subjects: []string{schemas.JobSubject(id, schemas.EventAdvice)}},
+	} {
+		o.LastPerSubject = true
+		err := g.bus.Read(ctx, o, func(r bus.Record) error {
 			switch e := r.Event.(type) {
 			case *schemas.Advice:
 				last = e
@@ -151,16 +135,14 @@ func (g *Gateway) advice(ctx context.Context, id string) (any, error) {
 			}
 			return nil
 		})
+		if err != nil {
+			return nil, err
+		}
 	}
-
-	err := read(schemas.StreamJob, schemas.EventSubmitted)
-	if err == nil {
-		err = read(schemas.StreamAdvice, schemas.EventAdvice)
-	}
-	if err == nil && last == nil {
+	if last == nil {
 		return nil, schemas.Errorf(schemas.CodeNotFound, "id", "no advice is recorded for this job")
 	}
-	return last, err
+	return last, nil
 }
 
 // historyTimeout is the timeout for reading all events of a job.

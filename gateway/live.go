@@ -36,6 +36,9 @@ func render(kind string, r bus.Record) ([]byte, error) {
 	return []byte("event: " + kind + "\ndata: " + string(data) + "\n\n"), nil
 }
 
+// changeOf encodes a change of a kind as a server-sent event.
+func changeOf(kind string) []byte { return []byte("event: change\ndata: " + kind + "\n\n") }
+
 // hub distributes events to the clients. It never waits for a client: one whose queue is full is
 // removed, and reads the current state when it connects again.
 type hub struct {
@@ -104,6 +107,9 @@ func (h *hub) join(ctx context.Context, key string, filter *eventFilter) (*clien
 	}
 
 	c := &client{key: key, filter: filter, queue: make(chan []byte, maxQueueEvents)}
+	if filter.changes {
+		c.queue = make(chan []byte, 1)
+	}
 	c.ctx, c.cancel = context.WithCancel(ctx)
 	h.clients[c] = struct{}{}
 	h.metrics.clients.Set(float64(len(h.clients)))
@@ -134,6 +140,13 @@ func (h *hub) send(kind string, r bus.Record) error {
 	var text []byte // encoded for the first matching client
 	for c := range h.clients {
 		if !c.filter.wants(kind, r.Subject) {
+			continue
+		}
+		if c.filter.changes {
+			select {
+			case c.queue <- changeOf(kind):
+			default: // the change that waits stands for both
+			}
 			continue
 		}
 		if text == nil {

@@ -58,7 +58,8 @@ func TestHub_RemovesASlowClient(t *testing.T) {
 	h := newHub(newMetrics(nil, newNodeTable()), 1)
 	slow, slowErr := h.join(t.Context(), "ada", &eventFilter{})
 	quick, quickErr := h.join(t.Context(), "bob", &eventFilter{})
-	if err := errors.Join(slowErr, quickErr); err != nil {
+	changes, changesErr := h.join(t.Context(), "eve", &eventFilter{changes: true})
+	if err := errors.Join(slowErr, quickErr, changesErr); err != nil {
 		t.Fatal(err)
 	}
 	for range maxQueueEvents + 1 {
@@ -68,9 +69,12 @@ func TestHub_RemovesASlowClient(t *testing.T) {
 		}
 		<-quick.queue
 	}
-	if slow.ctx.Err() == nil || quick.ctx.Err() != nil || len(h.clients) != 1 {
+	if slow.ctx.Err() == nil || quick.ctx.Err() != nil || len(h.clients) != 2 {
 		t.Errorf("slow client: %v, quick client: %v, want only the slow one removed",
 			slow.ctx.Err(), quick.ctx.Err())
+	}
+	if n := len(changes.queue); n != 1 || changes.ctx.Err() != nil {
+		t.Errorf("%d changes wait for a slow client, %v, want one for all events", n, changes.ctx.Err())
 	}
 	if n := testutil.ToFloat64(h.metrics.slow); n != 1 {
 		t.Errorf("%g slow clients counted, want 1", n)

@@ -165,14 +165,33 @@ func TestEvents_AreSentAsTheyAreStored(t *testing.T) {
 
 func TestEvents_KeepASilentConnectionOpen(t *testing.T) {
 	h := open(t, bustest.New(t), gateway.Options{KeepAlive: time.Millisecond})
-	l := listen(t, h)
-	for comments := 0; comments < 3; {
-		lines, ok := l.next()
-		if !ok {
-			t.Fatal("the events ended")
+	for query, want := range map[string]string{"": ": keep-alive", "?changes=true": "event: change data: time"} {
+		l := h.listen(t, query)
+		for found := 0; found < 2; {
+			lines, ok := l.next()
+			if !ok {
+				t.Fatal("the events ended")
+			}
+			if strings.Join(lines, " ") == want {
+				found++
+			}
 		}
-		if len(lines) > 0 && strings.HasPrefix(lines[0], ":") {
-			comments++
+	}
+}
+
+// A client of changes gets the kinds of the events that match, without their content.
+func TestEvents_AsChanges(t *testing.T) {
+	h := open(t, bustest.New(t), gateway.Options{})
+	l := h.listen(t, "?changes=true&type=job&job=a")
+	h.publish(t, epoch(t, "b", 1))
+	h.publish(t, sample(t, "node-a", 1))
+	h.publish(t, epoch(t, "a", 1))
+	for {
+		lines, ok := l.next()
+		if text := strings.Join(lines, " "); text == "event: change data: job" {
+			return
+		} else if !ok || strings.HasPrefix(text, "event:") {
+			t.Fatalf("got %q, want a change of kind job alone", text)
 		}
 	}
 }

@@ -25,7 +25,7 @@ type ChampionStatus struct {
 }
 
 func (g *Gateway) listRegressors(w http.ResponseWriter, r *http.Request) error {
-	if _, err := readQuery(r); err != nil {
+	if err := readQuery(r).err; err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
@@ -67,9 +67,9 @@ type RegressorLife struct {
 }
 
 func (g *Gateway) regressorLife(w http.ResponseWriter, r *http.Request) error {
-	query, err := readQuery(r, "target")
-	if err != nil {
-		return err
+	query := readQuery(r, "target")
+	if query.err != nil {
+		return query.err
 	}
 	request := schemas.RegressorListRequest{Target: query.Get("target")}
 	var list schemas.RegressorList

@@ -10,21 +10,22 @@ export async function ask(path, body, method = body ? 'POST' : 'GET') {
   return answer;
 }
 
-// follow calls on.news after each live event of these kinds, or only after those of one job if it is
-// given. It calls on.open and on.lost for the connection. The browser reconnects, except after a
-// response that is not an event stream. A page in the background is not connected, because browsers
-// open only six connections to a server.
-export function follow(kinds, job, on) {
+// follow calls on.news with the kind after live events of these kinds, or only after those of some jobs if they
+// are given, and with the kind time now and then. It calls on.open and on.lost for the connection. The browser
+// reconnects, except after a response that is not an event stream. A page in the background is not connected,
+// because browsers open only six connections to a server.
+export function follow(kinds, jobs, on) {
   let source;
+  const only = [jobs ?? []].flat().filter((id) => /^[\w-]+$/.test(id)); // others have no events
   const connect = () => {
     if (document.hidden || (source && source.readyState !== EventSource.CLOSED)) return;
-    source = new EventSource(`/api/v1/events?type=${kinds.join(',')}${job ? `&job=${job}` : ''}`);
+    source = new EventSource(`/api/v1/events?changes=true&type=${kinds}${only.length ? `&job=${only}` : ''}`);
     source.onopen = on.open;
     source.onerror = () => {
       on.lost();
       if (source.readyState === EventSource.CLOSED) setTimeout(connect, 3000);
     };
-    for (const name of ['job', 'advice', 'regressor']) source.addEventListener(name, on.news);
+    source.addEventListener('change', (e) => on.news(e.data));
   };
   document.addEventListener('visibilitychange', () => (document.hidden ? source?.close() : connect()));
   connect();

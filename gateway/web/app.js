@@ -1,6 +1,8 @@
-// Connects the parts of the page: shows the view of the address, loads its state at each connection, then
-// follows events. A view is a module with start(id, again), read(), which loads its state, seconds, between
-// two reads, and maybe redraw(), for what changes with time alone, and risks(), the number of jobs at risk.
+// Connects the parts of the page: shows the view of the address, loads its state at each connection, and
+// again after the events that concern it. A view is a module with start(id, again), read(), which loads its
+// state, kinds, of these events, maybe of jobs() alone, and seconds between two reads for them; without seconds
+// time alone is no reason to read again. It may have redraw(), for what changes each second, and risks(), the
+// number of jobs at risk.
 import { ask, follow } from './api.js';
 import { byId, el, text } from './dom.js';
 import { time } from './format.js';
@@ -48,29 +50,28 @@ function atRisk(n) {
 
 const retrySeconds = 10;
 
-// debounce returns a function that runs task shortly after the first of many calls. Runs never
-// overlap; a call during a run causes another run. A run that fails is repeated.
-function debounce(task) {
-  let waiting = false, running = false, again = false;
-  const call = () => {
-    if (running) again = true;
-    else if (!waiting) {
-      waiting = true;
-      setTimeout(run, 300);
-    }
+// reader returns a function that runs task at once, or for news not before some seconds after the last run.
+// Runs never overlap; a call during a run causes another run. A run that fails is repeated.
+function reader(task, seconds = 0) {
+  let timer, running = false, again = [], began = -Infinity;
+  const call = ({ isNews } = {}) => {
+    if (running) again.push(isNews);
+    else if (!isNews) run();
+    else timer ??= setTimeout(run, began + 1000 * seconds - performance.now());
   };
   const run = async () => {
-    waiting = false;
+    clearTimeout(timer);
+    timer = undefined;
     running = true;
+    began = performance.now();
     await task().then(() => following && connection(), (err) => {
       connection(err.message);
       setTimeout(() => document.hidden || call(), 1000 * retrySeconds);
     });
     running = false;
-    if (again) {
-      again = false;
-      call();
-    }
+    const calls = again;
+    again = [];
+    if (calls.length) call({ isNews: calls.every(Boolean) });
   };
   return call;
 }
@@ -80,25 +81,21 @@ text(byId('zone'), Intl.DateTimeFormat().resolvedOptions().timeZone);
 await session.start();
 
 if (view) {
-  const countRisks = debounce(async () => atRisk(view.risks?.() ?? (await ask('jobs?limit=1')).at_risk));
-  const read = debounce(async () => {
+  const countRisks = reader(async () => atRisk(view.risks?.() ?? (await ask('jobs?limit=1')).at_risk), retrySeconds);
+  const read = reader(async () => {
     await view.read();
     if (view.risks) countRisks();
-  });
-  view.start(id, read);
-  // A view follows the events that concern it, and is read again after each. A view of a long list is read
-  // from time to time instead, because the events of many jobs are larger than the list; it follows rare
-  // events, to notice a lost connection.
-  const kinds = { job: ['job', 'advice'], now: ['risk', 'regressor'] }[name] ?? ['regressor'];
-  follow(kinds, name === 'job' && id, {
+  }, view.seconds);
+  view.start(id, () => read());
+  follow(view.kinds, view.jobs?.(), {
     open: () => { following = true; read(); countRisks(); },
     lost: () => { following = false; connection('connection lost, reconnecting'); },
-    news: read,
+    news: (kind) => {
+      if (kind !== 'time' || view.seconds) read({ isNews: true });
+      countRisks({ isNews: true });
+    },
   });
-  const every = (seconds, call) => setInterval(() => document.hidden || call(), 1000 * seconds);
-  if (view.seconds) every(view.seconds, read);
-  every(retrySeconds, countRisks);
-  if (view.redraw) every(1, view.redraw);
+  if (view.redraw) setInterval(() => document.hidden || view.redraw(), 1000);
 } else {
   text(byId('connection'), '');
 }

@@ -8,7 +8,7 @@ import { draw, joined, numbered, series } from './plot.js';
 
 const colours = ['measured', 'predicted', 'good', 'deadline', 'fifth'];
 const ids = () => param('jobs').split(',').filter(Boolean);
-export const seconds = 10;
+export const kinds = ['job', 'advice'], seconds = 10, jobs = () => ids();
 
 const mean = (list) => (list.length ? list.reduce((a, b) => a + b, 0) / list.length : undefined);
 const of = (h, field) => h.epochs.map((e) => e[field]).filter((v) => v !== undefined);

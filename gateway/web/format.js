@@ -3,7 +3,8 @@
 export const unknown = '–';
 const known = (v) => v !== undefined && v !== null;
 
-export const number = (v, digits = 0) => (known(v) ? v.toLocaleString('en', { maximumFractionDigits: digits }) : unknown);
+const numbers = [0, 1, 2, 3].map((digits) => new Intl.NumberFormat('en', { maximumFractionDigits: digits })); // made once, because that is slow
+export const number = (v, digits = 0) => (known(v) ? numbers[digits].format(v) : unknown);
 export const percent = (ratio, digits = 0) => (known(ratio) ? (100 * ratio).toFixed(digits) + '\u00a0%' : unknown);
 const cpus = (n) => `${number(n)} ${n === 1 ? 'CPU' : 'CPUs'}`;
 
@@ -37,11 +38,13 @@ export function duration(seconds) {
   return m < 2880 ? twoUnits(m, 60, 'h', 'min') : twoUnits(h, 24, 'd', 'h');
 }
 
+const times = (more) => new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit', timeZoneName: 'short', ...more });
+const todays = times({ second: '2-digit' }), others = times({ day: 'numeric', month: 'short' });
+
 // time formats the time of day, with the date unless it is today.
 export function time(at) {
-  const d = new Date(at), today = d.toDateString() === new Date().toDateString();
-  const form = { hour: '2-digit', minute: '2-digit', timeZoneName: 'short', ...(today ? { second: '2-digit' } : { day: 'numeric', month: 'short' }) };
-  return d.toLocaleString('en-GB', form);
+  const d = new Date(at), isToday = d.toDateString() === new Date().toDateString();
+  return (isToday ? todays : others).format(d);
 }
 
 // inPoints returns whether errors of a target are errors of accuracies, which the page shows in

@@ -13,7 +13,7 @@ let id = '';
 let shown; // the last history
 let links = []; // outside pages about a job, each with a name and a template of its address
 let drawNeighbours;
-export const seconds = 10;
+export const kinds = ['job', 'advice'], seconds = 1, jobs = () => id;
 
 // start prepares the page of a job; changed is called after a change.
 export function start(job, changed) {

@@ -1,6 +1,6 @@
 // Jobs in words, and the list of all jobs.
 import { ask } from './api.js';
-import { bind, bindPeriod, param, query, set } from './address.js';
+import { bind, bindPeriod, param, query } from './address.js';
 import { byId, el, loaded, text } from './dom.js';
 import { probability, shape, decision, duration, number, percent, time, modelLevel, unknown } from './format.js';
 import { timeline } from './chart.js';
@@ -92,13 +92,13 @@ export const style = (j) => (isTroubled(j) ? 'risk' : '');
 const selections = ['state', 'search', 'user', 'model', 'dataset', 'node', 'label', 'since', 'until', 'at_risk', 'missed', 'sort'];
 const maxCompared = 5, proposed = 3; // jobs to compare, and how many of the list without a mark
 const maxPages = 8; // requests of one list; a search looks at some thousands of jobs in each
-let draw, shown = [], marked = [];
-export const seconds = 3;
+const pageSize = 50;
+let draw, wanted = pageSize, shown = [], marked = [];
+export const kinds = ['job', 'advice'], seconds = 3;
 
 // read loads the jobs that match the address.
 export async function read() {
-  const limit = Math.min(1000, Number(param('limit')) || 50);
-  const q = query(selections, { limit });
+  const limit = wanted, q = query(selections, { limit });
   const list = await ask(`jobs?${q}`);
   for (let i = 1; i < maxPages && !param('sort') && list.next && list.jobs.length < limit; i++) {
     q.set('after', list.next);
@@ -121,6 +121,7 @@ export async function read() {
 // select lets people mark jobs to compare.
 function select(j) {
   const box = el('input', { type: 'checkbox', 'aria-label': `Compare ${j.job_id}` });
+  box.checked = marked.includes(j.job_id);
   box.addEventListener('change', () => {
     marked = box.checked ? [...marked, j.job_id] : marked.filter((id) => id !== j.job_id);
     proposal();
@@ -138,8 +139,12 @@ function proposal() {
   text(byId('jobs-compare-note'), fits || !marked.length ? '' : `Mark two to ${maxCompared} jobs.`);
 }
 
-export function start(_, again) {
+export function start(_, load) {
   const c = columns;
+  const again = () => { // another list begins with a page, which is quick
+    wanted = pageSize;
+    load();
+  };
   draw = table(byId('jobs-table'), [c.id, { name: 'Mark', make: select }, c.model, c.user, c.nodes, c.state, c.configuration, c.epochs, c.started, c.ended, c.slo], again);
   const form = byId('jobs-form');
   const choices = [['open', 'open'], ['ended', 'ended'], ['finished,failed', 'finished or failed'], ...Object.keys(states).map((s) => [s, s])];
@@ -148,7 +153,7 @@ export function start(_, again) {
   bind(form, again);
   bindPeriod(form, el, again);
   byId('jobs-more').addEventListener('click', () => {
-    set({ limit: String(Math.min(1000, 4 * (Number(param('limit')) || 50))) });
-    again();
+    wanted = Math.min(1000, 4 * wanted);
+    load();
   });
 }

@@ -9,7 +9,7 @@ import { table } from './table.js';
 
 const minutes = 10;
 let name = '', drawJobs;
-export const seconds = 3;
+export const kinds = ['sample', 'job', 'advice'], seconds = 3;
 
 export async function read() {
   const only = new URLSearchParams({ node: name });

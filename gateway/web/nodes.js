@@ -7,7 +7,7 @@ import { jobsOf, nodePath } from './jobs.js';
 import { table } from './table.js';
 
 const size = 1000; // nodes of a page; the search finds the others
-export const seconds = 5;
+export const kinds = ['sample', 'job'], seconds = 5;
 let drawTable, nodes = [], running = new Map(), held = {};
 
 // freeCPUs returns how many CPUs of a node no running job was given, and no other job holds.

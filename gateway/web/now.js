@@ -2,13 +2,13 @@
 import { ask } from './api.js';
 import { byId, el, loaded, text } from './dom.js';
 import { number, time } from './format.js';
-import { columns as c, isTroubled, style } from './jobs.js';
+import { columns as c, style } from './jobs.js';
 import { table } from './table.js';
 
 const shown = 200; // rows of a table; a link leads to the rest
 const missedEvery = 30_000; // milliseconds
-let drawOpen, drawQueue, drawMissed, open = [], missed = { jobs: [] }, missedAt = 0;
-export const seconds = 3;
+let drawOpen, drawQueue, drawMissed, open = { jobs: [] }, missed = { jobs: [] }, missedAt = 0;
+export const kinds = ['job', 'advice'], seconds = 3;
 
 const midnight = () => new Date(new Date().setHours(0, 0, 0, 0)).toISOString();
 const missedQuery = () => new URLSearchParams({ missed: 'true', since: midnight(), sort: '-ended' });
@@ -17,22 +17,22 @@ function count(name, n, href, isTrouble) {
   return el('div', { class: isTrouble && n ? 'risk' : '' }, el('dt', {}, el('a', { href }, name)), el('dd', {}, number(n)));
 }
 
-// read loads all open jobs, and at most every missedEvery the jobs that missed their SLO today.
+// read loads the open jobs, and at most every missedEvery those that missed their SLO today.
 export async function read() {
-  const list = await ask('jobs?state=open&sort=probability&limit=1000');
+  const list = await ask(`jobs?state=submitted,running&sort=probability&limit=${shown}`), totals = list.totals ?? {};
+  const queue = totals.queued ? (await ask('jobs?state=queued&limit=1000')).jobs : [];
   if (Date.now() - missedAt > missedEvery) {
     missed = await ask(`jobs?${missedQuery()}&limit=1000`);
     missedAt = Date.now();
   }
   loaded('now');
-  open = list.jobs;
-  const totals = list.totals ?? {}, queue = open.filter((j) => j.state === 'queued');
+  open = list;
   const some = Object.values(totals).some((n) => n > 0);
   byId('now-empty').hidden = some;
-  byId('now-quiet').hidden = !some || open.length > queue.length;
+  byId('now-quiet').hidden = !some || list.jobs.length > 0;
   byId('now-counts').hidden = !some;
   byId('now-counts').replaceChildren(
-    count('at risk', risks(), '/jobs?state=open&sort=probability', true),
+    count('at risk', risks(), '/jobs?at_risk=true&sort=probability', true),
     count('running', totals.running ?? 0, '/jobs?state=running'), count('waiting to start', totals.submitted ?? 0, '/jobs?state=submitted'),
     count('queued', totals.queued ?? 0, '/jobs?state=queued&sort=deadline'),
     count('missed today', missed.jobs.length, `/jobs?${missedQuery()}`, true),
@@ -42,16 +42,16 @@ export async function read() {
   drawQueue(queue.slice(0, shown), (j) => j.job_id, style);
   byId('now-missed-title').hidden = !missed.jobs.length;
   drawMissed(missed.jobs.slice(0, 10), (j) => j.job_id);
-  byId('now-more').hidden = open.length <= shown;
+  byId('now-more').hidden = !list.next;
   text(byId('now-updated'), `as of ${time(Date.now())}`);
   redraw();
 }
 
-// risks counts the open jobs that have a warning or will probably miss their SLO.
-export const risks = () => open.filter(isTroubled).length;
+// risks returns the number of jobs with a warning.
+export const risks = () => open.at_risk ?? 0;
 
 export function redraw() {
-  drawOpen(open.filter((j) => j.state !== 'queued').slice(0, shown), (j) => j.job_id, style);
+  drawOpen(open.jobs, (j) => j.job_id, style);
 }
 
 export function start() {

@@ -77,7 +77,7 @@ function show() {
   keyed(byId('regressors-list'), targets, (t) => t.target, makeTarget, fillTarget);
 }
 
-export const seconds = 10;
+export const kinds = ['regressor', 'job'], seconds = 10;
 
 // instant parses a parameter of the address: an instant, or a duration before now in hours or days.
 function instant(name, other) {

@@ -7,7 +7,7 @@ import { calibration } from './chart.js';
 import { draw, points, series } from './plot.js';
 
 const shown = 8; // groups of each kind; the REST API returns all
-export const seconds = 30;
+export const kinds = ['job'], seconds = 30;
 const interval = (t) => (t.jobs ? `${(100 * t.kept_low).toFixed(1)} to ${percent(t.kept_high, 1)}` : unknown);
 const row = (name, small, t, href) => el('tr', {}, el('th', { scope: 'row' }, el('span', {}, href ? el('a', { href }, name) : name), el('small', {}, small)),
   el('td', {}, number(t.jobs)), el('td', {}, `${number(t.incomplete)} / ${number(t.cancelled)} / ${number(t.lost)}`), el('td', {}, el('span', {}, percent(t.kept_ratio, 1)), el('small', {}, interval(t))));

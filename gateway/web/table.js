@@ -1,10 +1,14 @@
 // Tables with sortable headers. On a telephone each row is a card.
 import { el, keyed, text } from './dom.js';
 import { param, set } from './address.js';
+import { number } from './format.js';
+
+const step = 60; // rows
 
 // table fills a <table> from columns {name, sort, cell, make, fill, wide}. cell returns [main, small] for an item, and
 // may give the address of main as the third element; make creates other content once per row, and fill
-// changes it. changed is called after a click on a header; without it the headers are plain.
+// changes it. changed is called after a click on a header; without it the headers are plain. A long table grows
+// while its reader scrolls, because a browser needs a second for thousands of cells.
 export function table(place, columns, changed) {
   const by = () => param('sort');
   const heads = columns.map((c) => {
@@ -17,6 +21,7 @@ export function table(place, columns, changed) {
     button.addEventListener('click', () => {
       set({ sort: by() === c.sort ? `-${c.sort}` : c.sort });
       mark();
+      shown = step;
       changed();
     });
     th.append(button);
@@ -53,8 +58,23 @@ export function table(place, columns, changed) {
     });
     row.className = style;
   };
+  let shown = step, redraw = () => {};
+  const rest = el('p', { class: 'note', hidden: '' });
+  place.after(rest);
+  const observer = new IntersectionObserver((all) => {
+    if (!all.at(-1).isIntersecting) return;
+    shown += step;
+    redraw();
+  }, { rootMargin: '100%' });
   return (items, key, style = () => '') => {
-    place.hidden = !items.length;
-    keyed(body, items, key, make, (row, item) => update(row, item, style(item)));
+    redraw = () => {
+      place.hidden = !items.length;
+      keyed(body, items.slice(0, shown), key, make, (row, item) => update(row, item, style(item)));
+      rest.hidden = items.length <= shown;
+      text(rest, `${number(shown)} of ${number(items.length)} rows; scroll for more.`);
+      observer.unobserve(rest);
+      observer.observe(rest); // reports also if it is still visible
+    };
+    redraw();
   };
 }

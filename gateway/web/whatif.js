@@ -8,6 +8,7 @@ import { runCommand } from './command.js';
 import { jobPath } from './jobs.js';
 import { probability, shape, decision, duration, heldOutError, number, percent, unknown } from './format.js';
 
+export const kinds = ['regressor'];
 const fields = ['model', 'dataset', 'workers', 'cpus', 'batch_sizes', 'epochs', 'slo'];
 
 // whole returns text that is not a whole number unchanged, so that Courier reports the error.
@@ -69,14 +70,14 @@ function show(a) {
     el('li', { class: e.breaks_slo ? 'risk' : '' }, `${e.job_id}: ${duration(e.before_seconds)} remaining, ${duration(e.after_seconds)} with this job${e.breaks_slo ? '; misses its SLO' : ''}`)));
 }
 
-const kinds = { unbeaten: 'unbeaten', batch_size: 'another batch size', cpus: 'fewer CPUs', epochs: 'fewer epochs', later_start: 'later start', later_deadline: 'longer SLO' };
+const kindNames = { unbeaten: 'unbeaten', batch_size: 'another batch size', cpus: 'fewer CPUs', epochs: 'fewer epochs', later_start: 'later start', later_deadline: 'longer SLO' };
 
 // choice describes an entry of the menu.
 function choice(c) {
   const parts = [`batch ${number(c.batch_size)} on ${shape(c)}, ${number(c.epochs)} epochs`, c.start_seconds && `started in ${duration(c.start_seconds)}`,
     c.slo_seconds && `with an SLO of ${duration(c.slo_seconds)}`, `done in ${duration(c.predicted_seconds)}`,
     c.predicted_accuracy !== undefined && `accuracy ${percent(c.predicted_accuracy, 1)}`, `${number(c.cpu_seconds, 1)} CPU seconds`, c.probability !== undefined && `meets the SLO with probability ${probability(c.probability)}`];
-  return el('li', {}, el('b', {}, kinds[c.kind] ?? c.kind), ': ', parts.filter(Boolean).join(', '));
+  return el('li', {}, el('b', {}, kindNames[c.kind] ?? c.kind), ': ', parts.filter(Boolean).join(', '));
 }
 
 let asked; // the last request with an answer
