@@ -69,7 +69,8 @@ func (b *block) best(rankOf func(*reading) (rank int, ok bool)) (best *reading, 
 // isOfTraining reports whether a metric is of the training data by its name, or is of a batch and does not
 // name its data.
 func (r *chooser) isOfTraining(x *reading) bool {
-	return x.scope == scopeTrain || x.scope == scopeNone && (x.level == ofBatch || r.hasParts)
+	isOfBatch := x.level == ofBatch || x.level == ofEpoch && x.seen > 1 || r.hasParts
+	return x.scope == scopeTrain || x.scope == scopeNone && isOfBatch
 }
 
 // set adds a choice to a report.
@@ -194,7 +195,7 @@ func metricRank(x *reading) (rank int, ok bool) {
 // unnamedOf returns the score of the training whose name is only that of its data; nil: none.
 func unnamedOf(b *block) *reading {
 	i := slices.IndexFunc(b.readings, func(x reading) bool {
-		return x.name.kind == kindUnnamed && x.scope == scopeTrain
+		return x.name.kind == kindUnnamed && x.scope == scopeTrain && x.seen == 1
 	})
 	if i < 0 {
 		return nil

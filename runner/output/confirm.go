@@ -1,6 +1,9 @@
 package output
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // This file decides when epochs are reported.
 
@@ -39,7 +42,8 @@ func (r *recogniser) isEvident() bool {
 			if x.name.kind == kindTime {
 				return i > 0 && agrees(x.value, b.end.Sub(r.held[i-1].end).Seconds())
 			}
-			return x.name.kind != kindRate || x.name.unknown == 0
+			isRate := x.name.unknown == 0 && x.value != math.Trunc(x.value) // a whole number may count errors
+			return x.name.kind != kindRate || isRate
 		}
 		hasBatches := b.hasBatches && (i == 0 || i < len(r.held)-1)
 		isShown := hasBatches || b.isTold || slices.ContainsFunc(b.readings, isOfEpoch)

@@ -133,6 +133,7 @@ func TestParser_LeavesOtherCounters(t *testing.T) {
 			"[Progress] Agreement: 812/1000 (81.2%)\n",
 		"addresses":          repeat(1, 3, "GET /train?epoch={e}&loss={v} HTTP/1.1\n"),
 		"epochs of a leader": repeat(1, 3, "leader epoch: {e}, error rate {v}, records 12{e}0\n"),
+		"numbers of errors":  repeat(1, 3, "node 1 is leader, epoch {e}, applied 12{e}0, error 0\n"),
 		"codes of errors":    repeat(1, 3, "part test-0: leaderEpoch={e}, errorCode=0\nnew: {epoch:{e}, offset:12}\n"),
 		"benchmarks":         repeat(1, 3, "[{e}/3] batch accuracy: {a} throughput 1200 images/s\n"),
 		"encoders":           repeat(1, 3, "Pass {e}/3: psnr 35.{e} ssim 0.9{e}\n"),
