@@ -7,13 +7,15 @@ import (
 	"courier/schemas"
 )
 
-// overdueQuestions returns the questions that re-predict the running jobs whose next epoch takes twice as
-// long as the last one, as far as their runs were not known to be at risk. The caller holds the lock.
+// overdueQuestions returns the questions that re-predict the running jobs that should have ended by now, or
+// whose next epoch takes twice as long as the last one, as far as their runs were not known to be at risk.
+// The caller holds the lock.
 func (a *Advisor) overdueQuestions(now time.Time) (all []causedQuestion) {
 	for j := range a.cluster.Running() {
 		since := min(now.Sub(j.ProgressAt), now.Sub(a.listeningSince))
-		isLast := j.EpochsDone >= j.Setting.Epochs
-		if decide.IsOverdue(j.ObservedEpochs, since) && !isLast && !j.IsAtRisk() {
+		isOver := j.Advice != nil && j.Advice.PredictedSeconds != nil && now.After(predictedEnd(j.Advice))
+		isOverdue := isOver || decide.IsOverdue(j.ObservedEpochs, since)
+		if isOverdue && j.EpochsDone < j.Setting.Epochs && !j.IsAtRisk() {
 			q := decide.AskRunning(a.cluster, j, now)
 			q.Self.Since = since
 			all = append(all, causedQuestion{q, j.Last})

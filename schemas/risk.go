@@ -24,8 +24,8 @@ func Causes() []string {
 	}
 }
 
-// Risk is job.<id>.risk: the probability that a job meets its SLO fell below its confidence, or
-// rose above it again. With the cause "diverging" its loss rises, or no longer does.
+// Risk is job.<id>.risk: a job will probably miss its SLO, or is expected to meet it again. With the
+// cause "diverging" its loss rises, or no longer does.
 type Risk struct {
 	JobStamp
 	// Sequence in the stream JOB of the event that revealed it.

@@ -46,6 +46,9 @@ func AskRunning(c *cluster.Cluster, j *cluster.Job, now time.Time) *Question {
 		Failures: known.Failures,
 		Stops:    stopsOf(&q, &known),
 
+		Last: j.Advice,
+		WasLikely: j.Advice != nil && j.Advice.Decision == schemas.MeetsSLO &&
+			(j.Advice.Run == j.Run || !j.IsAtRisk()), // warnings are a part of the state, unlike advice
 		MoreLoaders: j.MoreLoaders(),
 	}
 }

@@ -55,9 +55,30 @@ func (p *problem) knownFirst(all []candidate) []candidate {
 	return all[:len(known)]
 }
 
-// isPromisable reports whether an alternative keeps the SLO with at least the confidence.
+// isPromisable reports whether an alternative is expected to keep the SLO.
 func (q *Question) isPromisable(alt *schemas.Alternative) bool {
-	return ProbabilityOf(alt) >= q.Request.Confidence && !alt.Extrapolated
+	return q.isLikely(ProbabilityOf(alt), q.WasLikely && q.wasAdvised(alt)) && !alt.Extrapolated
+}
+
+// isLikely reports whether an SLO is expected to be kept with a probability: from the confidence on. Of the
+// running jobs that fall slightly below it, nearly all keep their SLO, and a warning would be taken back. So
+// an expectation lasts until the SLO will probably be missed, and returns half-way from the confidence to 1.
+func (q *Question) isLikely(probability float64, wasLikely bool) bool {
+	switch {
+	case q.Self == nil:
+		return probability >= q.Request.Confidence
+	case wasLikely:
+		return probability >= min(q.Request.Confidence, LikelyMissed)
+	}
+	return probability >= (1+q.Request.Confidence)/2
+}
+
+// wasAdvised reports whether the last advice for a running job was to run with an alternative.
+func (q *Question) wasAdvised(alt *schemas.Alternative) bool {
+	if q.Last != nil && q.Last.Action == schemas.ActionBatch {
+		return alt.BatchSize == q.Last.BatchSize
+	}
+	return q.isCurrent(alt)
 }
 
 // choosePromise chooses among the candidates that may be promised. Without a target accuracy it

@@ -14,15 +14,6 @@ func distance(c, to cluster.BatchAndShape) float64 {
 	return math.Hypot(d, doublings(c.Workers, to.Workers))
 }
 
-// nearest returns the distance to the nearest of some configurations, +Inf without any.
-func nearest(c cluster.BatchAndShape, to []cluster.BatchAndShape) float64 {
-	lowest := math.Inf(1)
-	for _, t := range to {
-		lowest = min(lowest, distance(c, t))
-	}
-	return lowest
-}
-
 // mayKeepSLO reports whether a candidate has a fair chance to keep its SLO.
 func mayKeepSLO(c *candidate) bool { return ProbabilityOf(&c.Alternative) >= LikelyMissed }
 
@@ -35,7 +26,10 @@ func farthest(all []candidate, tried []cluster.BatchAndShape, isAllowed func(*ca
 		if !isAllowed(c) {
 			continue
 		}
-		d := nearest(cluster.BatchAndShape{BatchSize: c.BatchSize, CPUs: c.CPUs, Workers: c.Workers}, tried)
+		d := math.Inf(1) // to the nearest one
+		for _, t := range tried {
+			d = min(d, distance(cluster.BatchAndShape{BatchSize: c.BatchSize, CPUs: c.CPUs, Workers: c.Workers}, t))
+		}
 		if best >= 0 && d == highest {
 			b := &all[best]
 			if c.BatchSize > b.BatchSize || c.BatchSize == b.BatchSize && c.CPUs > b.CPUs {

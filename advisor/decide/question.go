@@ -26,6 +26,9 @@ type Question struct {
 	Failures []cluster.Failure       // configurations of this model whose last runs failed
 	Stops    []cluster.EpochsEnd     // ends of jobs of this model, if this one may stop early like them
 
+	Last      *cluster.AdviceSummary // advice for a running job
+	WasLikely bool                   // the job was expected to keep its SLO, with the last advice
+
 	// MoreLoaders is the change of the data loaders of a running job that waits for its input; nil: none.
 	MoreLoaders *schemas.PlannedMove
 

@@ -7,10 +7,6 @@ import (
 	"courier/schemas"
 )
 
-// ClearRatio is the share of the range above the threshold that a probability must regain for an
-// all-clear, so that warnings do not flap.
-const ClearRatio = 0.25
-
 // Warn compares a new advice for a running job with its promise. It returns a warning or an
 // all-clear, or nil if neither is due. There is one warning per job until its all-clear. A job without
 // a promise is warned of when it will probably miss its SLO, unless that was said at its start.
@@ -23,23 +19,14 @@ func Warn(j *cluster.Job, q *Question, a *schemas.Advice) *schemas.Risk {
 	if r == nil {
 		return nil
 	}
-	p, threshold := r.Probability, q.Request.Confidence
-	if j.Promise.Decision != schemas.MeetsSLO {
-		threshold = LikelyMissed
-		if was := j.Promise.Probability; was != nil && *was < LikelyMissed {
-			return nil
-		}
-	}
-	switch {
-	case !warned && p < threshold:
-	case warned && p >= threshold+ClearRatio*(1-threshold):
-	default:
+	was := j.Promise.Probability
+	if was != nil && !q.isLikely(*was, true) || q.isLikely(r.Probability, !warned) != warned {
 		return nil
 	}
 	if warned {
 		r.Cause = j.Risk.Cause
 		r.Message = fmt.Sprintf("all clear: %s, SLO met with probability %s", needed(r),
-			schemas.FormatProbability(p))
+			schemas.FormatProbability(r.Probability))
 		return r
 	}
 	r.Cause = causeOf(j, q, a)
