@@ -37,7 +37,8 @@ func isPlausible(seconds float64) bool { return seconds >= minSeconds && seconds
 type runCurve struct {
 	sums []float64
 	// isLater is true if the first epochs were not measured under the configuration.
-	isLater bool
+	isLater  bool
+	isRecent bool // one of the latest runs of its configuration
 }
 
 func (c *runCurve) epochs() int { return len(c.sums) }
@@ -148,8 +149,7 @@ type curveSet struct {
 // theirs.
 func newCurveSet(curves []runCurve) *curveSet {
 	slices.SortStableFunc(curves, func(a, b runCurve) int { return b.epochs() - a.epochs() })
-	longest := curves[0].epochs()
-	s := &curveSet{points: gridUntil(longest)}
+	s := &curveSet{points: gridUntil(curves[0].epochs())}
 	for _, c := range curves {
 		row := make([]float64, 0, len(s.points))
 		for _, n := range s.points {

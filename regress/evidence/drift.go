@@ -3,7 +3,22 @@ package evidence
 import (
 	"math"
 	"slices"
+	"time"
 )
+
+// Residual is the difference between a finished run and its prediction by a base.
+type Residual struct {
+	Configuration
+	// At is when the run ended, and StartedAt when it began.
+	At        time.Time `json:"at"`
+	StartedAt time.Time `json:"started_at,omitzero"`
+	// Value is the log of the measured over the predicted epoch seconds.
+	Value float64 `json:"value"`
+	// Variance that the predictor expected, and the part Shared by all runs of the
+	// configuration.
+	Variance float64 `json:"variance"`
+	Shared   float64 `json:"shared"`
+}
 
 // MaxResiduals is the maximum number of residuals that are kept.
 const MaxResiduals = 200
@@ -72,7 +87,7 @@ func (d *DriftState) Adjust(p *Predictor, runs []Run) []Run {
 	for i := range runs {
 		c := p.banded(&runs[i])
 		for k := range factors {
-			if f := &factors[k]; f.Obsolete(c, runs[i].endOrStart()) {
+			if f := &factors[k]; f.Covers(&c) && runs[i].endOrStart().Before(f.Since) {
 				shifts[i] += math.Log(f.Ratio)
 			}
 		}

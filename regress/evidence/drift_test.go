@@ -58,10 +58,6 @@ func TestDrift_ScopeIsTheModelThatShifted(t *testing.T) {
 	if len(f) != 1 || f[0].Model != "a" || math.Abs(f[0].Ratio-1.5) > 0.05 {
 		t.Fatalf("factors are %+v, want one of a", f)
 	}
-	earlier := f[0].Since.Add(-time.Second)
-	if !f[0].Obsolete(a, earlier) || f[0].Obsolete(a, f[0].Since) || f[0].Obsolete(b, earlier) {
-		t.Error("Obsolete is wrong, want it for runs of a before the jump only")
-	}
 }
 
 // After a jump, old times of a configuration with new runs are removed. Times of another

@@ -62,12 +62,6 @@ func (m *driftMean) add(r *Residual, left float64) {
 	m.variance = (r.Variance - r.Shared) / m.runs
 }
 
-// compare compares the mean with the previous level.
-func (m *driftMean) compare(level *estimate) {
-	m.above, m.limitedAbove = m.mean-level.mean, m.limited-level.mean
-	m.precision = 1 / (m.variance + level.variance)
-}
-
 // levels returns what each residual is expected to be by the earlier runs of its configuration. Without
 // such runs it is 0, with the variance of the error that all runs of the configuration share.
 func (d *DriftState) levels(left []float64) []estimate {
@@ -110,7 +104,8 @@ func (d *DriftState) strongest(s *Scope, left []float64, earlier []estimate) Fac
 		sum -= m.precision * m.above
 		limited -= m.precision * m.limitedAbove
 		m.add(r, left[i])
-		m.compare(&earlier[i])
+		m.above, m.limitedAbove = m.mean-earlier[i].mean, m.limited-earlier[i].mean
+		m.precision = 1 / (m.variance + earlier[i].variance)
 		precision += m.precision
 		sum += m.precision * m.above
 		limited += m.precision * m.limitedAbove
@@ -120,15 +115,11 @@ func (d *DriftState) strongest(s *Scope, left []float64, earlier []estimate) Fac
 		z := math.Abs(limited) / math.Sqrt(precision)
 		if z > best.Evidence && z-s.penalty() >= alarmThreshold {
 			best = Factor{Scope: *s, Since: r.At, StartedAt: r.StartedAt, Runs: runs, Evidence: z, start: i}
-			best.setRatio(sum/precision, 1/precision+factorDeviation*factorDeviation/float64(len(of)))
+			deviation := math.Sqrt(1/precision + factorDeviation*factorDeviation/float64(len(of)))
+			best.Ratio = math.Exp(sum / precision)
+			best.Low = math.Exp(sum/precision - intervalDeviations*deviation)
+			best.High = math.Exp(sum/precision + intervalDeviations*deviation)
 		}
 	}
 	return best
-}
-
-// setRatio sets the ratio and its interval by the logarithm and its variance.
-func (f *Factor) setRatio(log, variance float64) {
-	f.Ratio = math.Exp(log)
-	f.Low = math.Exp(log - intervalDeviations*math.Sqrt(variance))
-	f.High = math.Exp(log + intervalDeviations*math.Sqrt(variance))
 }

@@ -33,7 +33,7 @@ func groupNodes(runs []Run) []NodeGroup {
 		if of[r.Node] == nil {
 			of[r.Node] = nodeRuns{}
 		}
-		of[r.Node].count(r.Configuration, math.Log(epoch))
+		of[r.Node].add(nodeRuns{r.Configuration: {math.Log(epoch), 1}})
 	}
 	var groups []NodeGroup
 	for _, name := range slices.Sorted(maps.Keys(types)) {
@@ -54,13 +54,6 @@ type NodeGroup struct {
 type nodeRuns map[Configuration]logSum
 
 type logSum struct{ sum, n float64 }
-
-func (n nodeRuns) count(c Configuration, y float64) {
-	t := n[c]
-	t.n++
-	t.sum += y
-	n[c] = t
-}
 
 func (n nodeRuns) runs() (sum float64) {
 	for _, t := range n {

@@ -99,6 +99,14 @@ func clippedAbout(values []float64, centre float64) []float64 {
 	return left
 }
 
+// meanCorrelated returns the variance of the mean of the correlated noise of some epochs.
+func meanCorrelated(correlated float64, epochs int) float64 {
+	if n := float64(epochs); n <= 2*horizon {
+		return correlated * min(1, horizon/n+.3)
+	}
+	return correlated * (1 + epochCorrelation) / (1 - epochCorrelation) / float64(epochs)
+}
+
 // epochNoise returns the variance of an epoch of a configuration: the independent part, and the
 // correlated one.
 func (t *TimeModel) epochNoise(c *ConfigurationTimes) (white, correlated float64) {

@@ -119,11 +119,10 @@ func (g *passageGroup) estimate(target float64) passageEstimate {
 	}
 	kept := censored[:0]
 	for k, x := range censored {
-		switch {
-		case !stalled[k] || x <= late:
-			kept = append(kept, x)
-		default:
+		if stalled[k] && x > late {
 			e.tried++
+		} else {
+			kept = append(kept, x)
 		}
 	}
 	if len(y) == 0 {
@@ -300,13 +299,7 @@ func levelsOf(runs []*Records) (levels []float64) {
 		levels = append(levels, r.Accuracy...)
 	}
 	slices.Sort(levels)
-	if levels = slices.Compact(levels); len(levels) > maxLevels {
-		for k := range maxLevels {
-			levels[k] = levels[k*(len(levels)-1)/(maxLevels-1)]
-		}
-		levels = levels[:maxLevels]
-	}
-	return levels
+	return evenly(slices.Compact(levels), maxLevels)
 }
 
 // estimate returns the estimate for the measured batch size i from its course.

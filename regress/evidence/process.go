@@ -203,8 +203,9 @@ func newSearch(o observations) *search {
 	h := &s.Hyperparameters
 	*h = Hyperparameters{Balance: 128, Amplitude: .12, NodeAmplitude: .12, Effect: .012}
 	amplitudes := []float64{.03, .06, .12, .25, .5, 1}
+	costs := []float64{.25, .5, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768}
 	s.axes = [][]axis{
-		{{&h.Balance, 128, 5 * math.Ln2, powersOfTwo(-2, 15)}},
+		{{&h.Balance, 128, 5 * math.Ln2, costs}},
 		{{&h.Amplitude, .15, 1, amplitudes}, {&h.Effect, .012, 1, []float64{.003, .006, .012, .025, .05, .1}}},
 	}
 	for f := range h.Lengths {
@@ -218,14 +219,6 @@ func newSearch(o observations) *search {
 	}
 	s.best, s.posterior = *h, s.logPosterior()
 	return s
-}
-
-// powersOfTwo returns 2^low to 2^high.
-func powersOfTwo(low, high float64) (all []float64) {
-	for x := low; x <= high; x++ {
-		all = append(all, math.Exp2(x))
-	}
-	return all
 }
 
 // run searches along one group of axes after another, until nothing improves.

@@ -54,21 +54,20 @@ func recordsOf(r *Run) (rec Records, ok bool) {
 			rec.Epochs, rec.Accuracy = append(rec.Epochs, e.Number), append(rec.Accuracy, best)
 		}
 	}
-	rec.thin()
+	rec.Epochs, rec.Accuracy = evenly(rec.Epochs, maxRecords), evenly(rec.Accuracy, maxRecords)
 	return rec, rec.Length > 0
 }
 
-// thin keeps the first and the last record, and others evenly between them.
-func (r *Records) thin() {
-	n := len(r.Epochs)
-	if n <= maxRecords {
-		return
+// evenly keeps the first and the last of values, and others evenly between them.
+func evenly[T any](values []T, most int) []T {
+	n := len(values)
+	if n <= most {
+		return values
 	}
-	for k := range maxRecords {
-		i := k * (n - 1) / (maxRecords - 1)
-		r.Epochs[k], r.Accuracy[k] = r.Epochs[i], r.Accuracy[i]
+	for k := range most {
+		values[k] = values[k*(n-1)/(most-1)]
 	}
-	r.Epochs, r.Accuracy = r.Epochs[:maxRecords], r.Accuracy[:maxRecords]
+	return values[:most]
 }
 
 // first returns the first epoch at a target accuracy; 0 if it was not reached.

@@ -106,7 +106,7 @@ func (s *Subject) scoreRefit(
 	n := c.epochs()
 	y := math.Log(c.sums[n-1])
 	e := p.Epochs(p.banded(r), n)
-	if !e.Support.Promisable() || !e.Known() {
+	if !e.Support.Promisable() {
 		return 0, 0, false
 	}
 	out := make([]bool, len(runs))

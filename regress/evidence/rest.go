@@ -50,12 +50,7 @@ type paceFilter struct {
 // newPaceFilter returns the filter of a run with the variance of a whole run of some epochs.
 func newPaceFilter(run, slope, white, correlated float64, epochs int) *paceFilter {
 	f := &paceFilter{white: white, correlated: correlated}
-	n := float64(epochs)
-	mean := correlated * min(1, horizon/n+.3)
-	if epochs > 2*horizon {
-		mean = correlated * (1 + epochCorrelation) / (1 - epochCorrelation) / n
-	}
-	f.covariance[0][0] = max(run-white/n-mean, leastRunShare*run)
+	f.covariance[0][0] = max(run-white/float64(epochs)-meanCorrelated(correlated, epochs), leastRunShare*run)
 	f.covariance[1][1] = slope
 	f.covariance[2][2] = correlated
 	return f
@@ -151,7 +146,6 @@ func (f *paceFilter) project(h *[3]float64, noise float64) (ph [3]float64, varia
 // rest returns the log seconds of the epochs until a total, and its variance (delta method). It sums
 // the epochs to come in parts that grow with the distance.
 func (f *paceFilter) rest(of curveOf, total int) (location, variance float64) {
-	left := total - f.done
 	sum, squares, before := 0.0, 0.0, of(f.done)
 	var mean [3]float64
 	// Seconds after the measured epochs, and the same seconds weighted by their octaves after these.
@@ -179,7 +173,7 @@ func (f *paceFilter) rest(of curveOf, total int) (location, variance float64) {
 	}
 	_, variance = f.project(&mean, 0)
 	squares /= sum * sum
-	n := float64(left)
+	n := float64(total - f.done)
 	noise := f.white*squares + f.correlated*squares*
 		min(n, (1+epochCorrelation)/(1-epochCorrelation))*
 		(1-math.Pow(epochCorrelation, 2*min(n, horizon)))

@@ -76,12 +76,6 @@ type Factor struct {
 	start int // index of the first residual after the jump
 }
 
-// Obsolete reports whether a run that ended at an instant is from before the jump, so that a new
-// fit should not use its times.
-func (f *Factor) Obsolete(c Configuration, endedAt time.Time) bool {
-	return f.Covers(&c) && endedAt.Before(f.Since)
-}
-
 // scopesOf lists the scopes of the residuals.
 func scopesOf(residuals []Residual) []Scope {
 	seen := map[Scope]bool{}

@@ -12,7 +12,7 @@ const (
 )
 
 // startupVariance is wide, because a first start reads from a cold disk, and soon gives way to measured ones.
-var startupVariance = sharedVariance{prior: 0.3 * 0.3, weight: 1}
+var startupVariance = sharedVariance{prior: 0.15 * 0.15, weight: 1}
 
 // fitStartups estimates the start-ups of one subject by node type, as curves of one epoch. Runs are
 // sorted by node type.

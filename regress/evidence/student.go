@@ -38,7 +38,7 @@ func studentQuantile(p, n float64) float64 {
 		return -studentQuantile(1-p, n)
 	case p == 0.5:
 		return 0
-	case n < 1.2 || p > 1-1e-9:
+	case n < 1.6 || p > 1-1e-9:
 		return t.Quantile(p)
 	}
 	a := 1 / (n - 0.5)
@@ -82,8 +82,15 @@ func (d Distribution) Plus(e Distribution) Distribution {
 	if !d.Known() || !e.Known() || !(total > 0) || math.IsInf(total, 0) {
 		return d
 	}
-	a, b := d.Scale*d.Median()/total, e.Scale*e.Median()/total
+	a, b := d.scaleIn(total), e.scaleIn(total)
 	variance := a*a + b*b
 	return Distribution{math.Log(total), math.Sqrt(variance),
 		variance * variance / (math.Pow(a, 4)/d.Degrees + math.Pow(b, 4)/e.Degrees)}
+}
+
+// scaleIn returns the scale of a total of which only this part varies. It is exact at some deviations above
+// the median: a part that is much longer adds more to the total than its scale times its share.
+func (d Distribution) scaleIn(total float64) float64 {
+	const deviations, most = 1.6, 100
+	return math.Log1p(d.Median()/total*math.Expm1(min(deviations*d.Scale, most))) / deviations
 }

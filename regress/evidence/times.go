@@ -61,10 +61,7 @@ func measureConfiguration(runs []Run) (m *measuredTimes, aside []SetAside) {
 		if !ok {
 			continue
 		}
-		if runs[i].StartedAt.After(lastAt) {
-			lastAt = runs[i].StartedAt
-		}
-		if c.isLater {
+		if lastAt = runs[i].StartedAt; c.isLater {
 			parts = append(parts, c)
 		} else {
 			whole = append(whole, c)
@@ -85,6 +82,9 @@ func measureConfiguration(runs []Run) (m *measuredTimes, aside []SetAside) {
 // newMeasuredTimes returns the times of a configuration with the given curves, oldest first.
 func newMeasuredTimes(c Configuration, curves []runCurve) *measuredTimes {
 	m := &measuredTimes{Configuration: c, counted: len(curves)}
+	for i := range curves {
+		curves[i].isRecent = len(curves)-i <= recentRuns
+	}
 	m.curves = curves[max(0, len(curves)-maxCurves):]
 	m.curveSet = newCurveSet(m.curves)
 	m.squaresAtEnds = make([]spread, len(m.points))
@@ -111,6 +111,24 @@ func (m *measuredTimes) squaresAt(n int) spread {
 	return m.squaresAtEnds[min(k, len(m.points)-1)]
 }
 
+// The slowest of the recentRuns is kept within so many deviations, about those of a bound at 0.95: what one of
+// five runs took is not less likely than one in twenty, and the last run may be the first of many.
+const (
+	recentRuns  = 5
+	withinBound = 2.0
+)
+
+// slowest returns the log seconds of the slowest of the recent runs at a point.
+func (m *measuredTimes) slowest(k int) float64 {
+	slowest := math.Inf(-1)
+	for i := range m.curves {
+		if m.curves[i].isRecent {
+			slowest = max(slowest, m.logs[i][k])
+		}
+	}
+	return slowest
+}
+
 // fitCurve returns the curve of configuration i of a model, with the prior of the variance of a run.
 func fitCurve(all []*measuredTimes, i int, variance sharedVariance) ConfigurationTimes {
 	m := all[i]
@@ -125,6 +143,8 @@ func fitCurve(all []*measuredTimes, i int, variance sharedVariance) Configuratio
 		r := robustMeanOf(clipAround(m.column(k), maxDeviation), pooled, weight, robustTails, nil)
 		d := m.freedom(k)
 		v := max((weight*pooled+ownWeight*r.squares)/(weight+d), minRunDeviation*minRunDeviation)
+		slowest := max(0, min(maxDeviation, m.slowest(k)-r.location)) / withinBound
+		v = max(v, slowest*slowest)
 		p := posterior{r.location, v / r.number, v, weight + d}
 		if k > 0 && n <= maxSingleEpochs {
 			t.addBetween(before, p, m.points[k-1], usualEpochs(m.curves, m.points[k-1], n))
