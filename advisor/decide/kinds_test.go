@@ -264,8 +264,9 @@ func TestDecide_KindsOfTrainings(t *testing.T) {
 			k.judge(t, seed, &v)
 		}
 		e, held, back := v.errors/v.runs, v.held/v.runs, v.back/v.runs
-		text := fmt.Sprintf("%-23s error %4.1f %%, bounds held %.3f, taken back %.2f, promised %2.0f, kept %2.0f of %.0f, "+
-			"late without a warning %.0f", k.name, 100*e, held, back, v.promised, v.kept, v.runs, v.unwarned)
+		text := fmt.Sprintf("%-23s error %4.1f %%, bounds held %.3f, taken back %.2f, "+
+			"promised %2.0f, kept %2.0f of %.0f, late without a warning %.0f",
+			k.name, 100*e, held, back, v.promised, v.kept, v.runs, v.unwarned)
 		t.Log(text)
 		if e > k.mostError || held < k.leastHeld || !k.mayChange && back > mostBack || v.unwarned > 0 {
 			t.Errorf("%s; want error <= %v, held >= %v, taken back <= %v, and warnings", text, k.mostError,
