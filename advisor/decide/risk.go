@@ -67,8 +67,10 @@ func warning(r *schemas.Risk) string {
 	}
 	s += fmt.Sprintf("; batch size %d meets it with probability %s",
 		r.BatchSize, schemas.FormatProbability(*r.SavedProbability))
-	if r.AccuracyLoss != nil {
-		s += fmt.Sprintf(" and costs %.4f of accuracy", *r.AccuracyLoss)
+	if loss := r.AccuracyLoss; loss != nil && *loss < 0 {
+		s += fmt.Sprintf(" and gains %.4f of accuracy", -*loss)
+	} else if loss != nil {
+		s += fmt.Sprintf(" and costs %.4f of accuracy", *loss)
 	}
 	return s
 }

@@ -18,13 +18,16 @@ export function outcome(j) {
   if (j.incomplete) return '◐ incomplete';
   if (j.met_slo !== undefined) return j.met_slo ? '✓ met' : '✕ missed';
   if (!j.slo_seconds) return 'no SLO';
-  return isOpen(j) && j.probability !== undefined ? (j.at_risk ? '! at risk: ' : '') + probability(j.probability) : unknown;
+  if (isOpen(j) && j.probability !== undefined) return (j.at_risk ? '! at risk: ' : '') + probability(j.probability);
+  return late(j) > 0 ? '! deadline is over' : unknown;
 }
 
-// late returns by how many seconds a job ends, or will end, after its deadline; negative if before.
+// late returns by how many seconds a job ends, or will end, after its deadline; negative if before. A job without
+// a predicted end is late when its deadline is over.
 export function late(j) {
-  const at = j.state === 'finished' ? j.ended_at : isOpen(j) && j.predicted_end_at;
-  return at && j.deadline_at ? (Date.parse(at) - Date.parse(j.deadline_at)) / 1000 : undefined;
+  if (!j.deadline_at || !(isOpen(j) || j.state === 'finished')) return undefined;
+  const deadline = Date.parse(j.deadline_at), end = j.ended_at ?? j.predicted_end_at, at = end ? Date.parse(end) : Date.now();
+  return end || at > deadline ? (at - deadline) / 1000 : undefined;
 }
 
 // isTroubled reports whether a job has missed its SLO, or will probably.
@@ -38,7 +41,7 @@ function end(j) {
   const by = late(j), spare = by === undefined ? '' : `, ${duration(Math.abs(by))} ${by > 0 ? 'late' : 'to spare'}`;
   if (j.ended_at) return `ended ${time(j.ended_at)}${spare}`;
   if (j.predicted_end_at) return `predicted ${time(j.predicted_end_at)}${spare}`;
-  return j.state === 'running' ? 'no prediction yet' : 'not started';
+  return (j.state === 'running' ? 'no prediction yet' : 'not started') + spare;
 }
 
 // action describes what to do with an open job, and what that brings and costs.
@@ -85,7 +88,7 @@ export const columns = {
   action: { name: 'Proposed action', wide: true, cell: action },
   queue: { name: 'Place', cell: (j) => [number(j.queue_position)] },
   reason: { name: 'Reason', wide: true, cell: (j) => [reason(j) || unknown] },
-  late: { name: 'Late by', cell: (j) => [late(j) > 0 ? duration(late(j)) : unknown] },
+  late: { name: 'Late by', cell: (j) => [late(j) > 0 ? duration(late(j)) : stateText(j.state)] },
 };
 export const style = (j) => (isTroubled(j) ? 'risk' : '');
 

@@ -7,6 +7,7 @@ import { heldOutError, inPoints, number, percent, time } from './format.js';
 export const begins = (d) => d.state !== 'replaced' && d.state !== 'withdrawn';
 
 const left = 44, right = 10, top = 24, label = 18;
+const soon = 600_000; // milliseconds from a fit to its promotion are at the version, not a step after it
 const at = (s) => Date.parse(s);
 
 // scale returns a function from instants to the axis: version n is at n, an instant between two fits
@@ -16,7 +17,7 @@ function scale(versions, end) {
   return (t) => {
     const k = fits.filter((f) => f <= t).length;
     if (k === 0) return 0.6;
-    const next = k < fits.length ? fits[k] : Math.max(end, fits[k - 1] + 1), share = (t - fits[k - 1]) / (next - fits[k - 1] || 1);
+    const next = k < fits.length ? fits[k] : Math.max(end, fits[k - 1] + soon), share = (t - fits[k - 1]) / (next - fits[k - 1] || 1);
     return k + (k < fits.length ? share : 0.8 * Math.min(1, share));
   };
 }

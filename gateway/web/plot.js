@@ -38,7 +38,7 @@ export function draw(figure, table, lines, axes) {
   place.replaceChildren();
   const plot = new uPlot({
     width: Math.max(200, place.clientWidth), height,
-    series: [axes.plain ? { label: axes.plain } : { value: (_, v) => (v === null ? '' : time(1000 * v)) }, ...lines.map(({ colour: name, ...l }) => ({ stroke: colour(name), width: 2, ...l }))],
+    series: [axes.plain ? { label: axes.plain, value: (_, v) => v ?? '' } : { value: (_, v) => (v === null ? '' : time(1000 * v)) }, ...lines.map(({ colour: name, ...l }) => ({ stroke: colour(name), width: 2, ...l }))],
     axes: [axis(null, axes.plain ? {} : { values: (_, all, i, space, step) => all.map((v) => instant(v, step)), space: 80 }), axis(axes.left), ...(axes.right ? [axis(axes.right, { side: 1, scale: 'right', grid: { show: false } })] : [])],
     scales: { x: { time: !axes.plain, range: wide }, y: { range: { min: { pad: 0.1, soft: axes.from ?? 0, mode: axes.from === undefined ? 3 : 1 }, max: { pad: 0.1, soft: axes.to ?? 0, mode: axes.to === undefined ? 3 : 1 } } } },
     cursor: { drag: { x: true, y: false } },
