@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -102,4 +103,10 @@ func clock(t *time.Time) string {
 		return "-"
 	}
 	return t.UTC().Format("2006-01-02 15:04:05Z")
+}
+
+// shortClock is clock without the year, for tables.
+func shortClock(t *time.Time) string {
+	_, text, _ := strings.Cut(clock(t), "-")
+	return cmp.Or(text, "-")
 }

@@ -135,8 +135,6 @@ func verdict(j *schemas.JobStatus) string {
 		return map[bool]string{true: "met", false: "missed"}[*j.MetSLO]
 	case j.Probability == nil || j.EndedAt != nil:
 		return "-"
-	case j.AtRisk:
-		return "at risk: " + schemas.FormatProbability(*j.Probability)
 	}
 	return schemas.FormatProbability(*j.Probability)
 }
@@ -144,21 +142,26 @@ func verdict(j *schemas.JobStatus) string {
 // Jobs writes a table of jobs. Its first columns are the ones that matter most on a narrow terminal.
 func Jobs(out io.Writer, l *schemas.JobList) error {
 	fmt.Fprintln(out, "job\tstate\tSLO\tpredicted end\tdeadline\tepochs\tmodel\tbatch\tcpus\taccuracy")
+	notes := ""
 	for i := range l.Jobs {
 		j := &l.Jobs[i]
-		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\t%d/%d\t%s\t%s\t%s\t%s\n", j.JobID, j.State, verdict(j),
-			clock(j.PredictedEndAt), clock(j.DeadlineAt), j.EpochsDone, j.Epochs,
+		state := string(j.State)
+		if j.AtRisk {
+			state = "at risk"
+		}
+		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\t%d/%d\t%s\t%s\t%s\t%s\n", j.JobID, state, verdict(j),
+			shortClock(j.PredictedEndAt), shortClock(j.DeadlineAt), j.EpochsDone, j.Epochs,
 			trainedName(j.Model, j.Dataset), schemas.OptionalBatchSize(j.BatchSize),
 			schemas.ShortShape(j.Workers, j.CPUs), Optional(j.Accuracy, "%.4f"))
-	}
-	for i := range l.Jobs {
-		j := &l.Jobs[i]
 		if j.Proposal != "" {
-			fmt.Fprintf(out, "%s: %s\n", j.JobID, j.Proposal)
+			notes += j.JobID + "\t" + j.Proposal + "\n"
 		}
 		if j.NotLearned != "" {
-			fmt.Fprintf(out, "%s is not learned from: %s\n", j.JobID, j.NotLearned)
+			notes += j.JobID + "\tnot learned from: " + j.NotLearned + "\n"
 		}
+	}
+	if notes != "" {
+		fmt.Fprint(out, "\n"+notes)
 	}
 	if l.Next != "" {
 		fmt.Fprintf(out, "more: courier jobs --after %s\n", l.Next)

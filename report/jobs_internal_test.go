@@ -29,8 +29,8 @@ func TestJobs_SayWhatIsToBeDone(t *testing.T) {
 		{
 			"jobs", func(out *strings.Builder) error { return Jobs(out, &schemas.JobList{Jobs: jobs, Next: "b"}) },
 			[]string{
-				"a\trunning\tat risk: under 0.001\t", "b\tfailed\tmissed\t",
-				"b is not learned from: no epoch was recognized\n",
+				"a\tat risk\tunder 0.001\t", "b\tfailed\tmissed\t",
+				"b\tnot learned from: no epoch was recognized\n",
 				"more: courier jobs --after b\n",
 			},
 		},

@@ -45,7 +45,7 @@ const only = (name, value) => (value && param(name) !== value ? `/attainment?${q
 export async function read() {
   const q = query(filters);
   const score = await ask(`score${q.size ? `?${q}` : ''}`);
-  const judged = score.calibration.reduce((n, b) => n + b.jobs, 0) + score.promises.jobs;
+  const sum = (tallies) => tallies.reduce((n, t) => n + t.jobs, 0), judged = sum(score.decisions);
   loaded('score');
   byId('score-empty').hidden = judged > 0 || q.size > 0;
   byId('score-none').hidden = judged > 0 || !q.size;
@@ -57,7 +57,8 @@ export async function read() {
   byId('score-jobs').href = `/jobs?${query(filters, { missed: 'true' })}`;
   byId('score-jobs').hidden = judged === 0;
   if (judged === 0) return;
-  byId('score-plot').replaceChildren(calibration(score.calibration));
+  byId('score-plot').parentElement.hidden = byId('score-bins').hidden = !sum(score.calibration); // no probability was given
+  if (sum(score.calibration)) byId('score-plot').replaceChildren(calibration(score.calibration));
   byId('score-bins').tBodies[0].replaceChildren(...score.calibration.filter((b) => b.jobs)
     .map((b) => row(`${percent(b.from_probability)} to ${percent(b.to_probability)}`, `mean ${percent(b.mean_probability, 1)}`, b)));
   const groups = [...score.confidences.map((l) => ['all promises', l]), ...score.decisions.map((l) => [decision(l.name), l]),

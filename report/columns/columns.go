@@ -62,7 +62,7 @@ type table struct {
 
 // number matches a cell of a column that is aligned to the right.
 var number = regexp.MustCompile(`^(-|(over |under |[-+])?[\d.][\d.,/e+-]*` +
-	`( ?(%|s|ms|m|h|d))?( \d+[hms]| to [-\d.]+( %)?)?)?$`)
+	`( ?(%|s|ms|m|h|d))?( \d+[hms]| [\d:]+Z| to [-\d.]+( %)?)?)?$`)
 
 func newTable(rows [][]string) *table {
 	columns := 0
