@@ -68,12 +68,7 @@ var (
 )
 
 func newHub(m *metrics, feeds int) *hub {
-	return &hub{
-		metrics: m,
-		started: make(chan struct{}),
-		clients: map[*client]struct{}{},
-		waiting: feeds,
-	}
+	return &hub{metrics: m, started: make(chan struct{}), clients: map[*client]struct{}{}, waiting: feeds}
 }
 
 // start is called once for each feed, when its later events are sent to the clients.

@@ -64,11 +64,7 @@ func (r recentPoints) since(from time.Time) []Point {
 	for _, p := range r {
 		at := time.UnixMilli(p.at).UTC()
 		if !at.Before(from) {
-			all = append(all, Point{
-				At:          at,
-				CPURatio:    unpackRatio(p.cpu),
-				IOWaitRatio: unpackRatio(p.wait),
-			})
+			all = append(all, Point{At: at, CPURatio: unpackRatio(p.cpu), IOWaitRatio: unpackRatio(p.wait)})
 		}
 	}
 	return all

@@ -11,11 +11,8 @@ type Session struct {
 
 func (g *Gateway) session(w http.ResponseWriter, r *http.Request) error {
 	who := identityOf(r.Context())
-	return writeJSON(w, http.StatusOK, Session{
-		User:   who.user,
-		Role:   who.role.String(),
-		Tokens: g.options.Tokens != nil,
-	})
+	s := Session{User: who.user, Role: who.role.String(), Tokens: g.options.Tokens != nil}
+	return writeJSON(w, http.StatusOK, s)
 }
 
 // openSession stores the token in a cookie that scripts cannot read and

@@ -78,7 +78,6 @@ const scoreLegend = `
 The table counts submissions with an SLO whose jobs ran as advised and ended
 without being cancelled. A promise is an answer with the decision meets_slo; the
 lines by decision and by probability also count the other answers. Intervals
-have 95 % (Wilson). Jobs that ran as advised but were cancelled or lost are
-counted separately and change no ratio. So are incomplete jobs, which finished
-in time with fewer epochs than they should have, or without recognized epochs.
+have 95 % (Wilson). Cancelled, lost and incomplete jobs that ran as advised are
+counted apart; an incomplete one ended in time with fewer epochs than it should.
 `
