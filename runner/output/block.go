@@ -168,7 +168,8 @@ func isReading(f *field) bool {
 	n := &f.name
 	const no = flagExcluded | flagConfig | flagPart
 	switch {
-	case n.flags&no != 0, n.flags&flagCost != 0 && n.kind == kindLoss && (n.counter > 0 || n.unknown > 0),
+	case n.flags&no != 0,
+		n.flags&flagCost != 0 && n.kind == kindLoss && (n.counter > 0 || n.unknown > 0 || n.scope > 0), // a time
 		n.flags&flagSetting != 0 && n.kind != kindLoss, f.total > 0, f.unit == unitPer,
 		math.IsInf(f.value, 0), math.IsInf(f.mean, 0):
 		return false

@@ -171,5 +171,5 @@ func (r *recogniser) confirmsAtEnd() bool {
 	}
 	isWhole := last.number == r.requested && len(r.held) > 1
 	wasStopped := r.first == 1 && r.rises == last.number-1 && last.number >= fewEpochs // early
-	return last.hasContent && (last.hasTotal && !last.hasResults || last.hasScore) && (isWhole || wasStopped)
+	return last.hasContent && (last.hasTotal && last.isPlain && !last.hasResults || last.hasScore) && (isWhole || wasStopped)
 }

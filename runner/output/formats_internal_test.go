@@ -136,6 +136,7 @@ func TestParser_LeavesOtherCounters(t *testing.T) {
 		"numbers of errors":  repeat(1, 3, "node 1 is leader, epoch {e}, applied 12{e}0, error 0\n"),
 		"codes of errors":    repeat(1, 3, "part test-0: leaderEpoch={e}, errorCode=0\nnew: {epoch:{e}, offset:12}\n"),
 		"benchmarks":         repeat(1, 3, "[{e}/3] batch accuracy: {a} throughput 1200 images/s\n"),
+		"solvers":            repeat(1, 3, "Newton iteration {e}/3: residual {v}, relative error {w}\n"),
 		"encoders":           repeat(1, 3, "Pass {e}/3: psnr 35.{e} ssim 0.9{e}\n"),
 		"times":              "1700000001 loss 0.5\n1700000002 loss 0.4\n1700000003 loss 0.3\n",
 	} {

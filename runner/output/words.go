@@ -129,7 +129,7 @@ var definitions = []struct {
 	{word{kind: kindLoss, flags: flagWeak}, `
 		nll crossentropy xent objective elbo ce bce cross_entropy cross-entropy`},
 	{word{kind: kindLoss, flags: flagWeak | flagCost}, "cost"},
-	{word{kind: kindDistance}, "rmse mse mae l1 l2 mape rmsle squared absolute square reconstruction relative"},
+	{word{kind: kindDistance}, "rmse mse mae l1 l2 mape rmsle squared absolute square reconstruction"},
 	{word{kind: kindPerplexity}, "ppl perplexity"},
 	{word{kind: kindAccuracy}, `
 		准确率 精度 正确率 準確率 正解率 정확도 точность précision genauigkeit exactitude exactitud accuratezza
