@@ -134,10 +134,7 @@ func (n *names) metrics(found, requested map[string]string) {
 	rank := map[string]int{}
 	choose := func(field, name string, r int) {
 		_, ok := requested[field]
-		if ok || !n.fit(field, name) || slices.Contains(otherMeanings, normalize(name)) {
-			return
-		}
-		if n.isEmpty(name) {
+		if ok || n.isEmpty(name) || !n.fit(field, name) || slices.Contains(otherMeanings, normalize(name)) {
 			return
 		}
 		if best, known := rank[field]; !known || r < best {

@@ -123,6 +123,14 @@ func TestReader_CSV(t *testing.T) {
 				"refused: runs.csv:3: outcome (completions): the run is 0/1: only ended runs can be imported\n",
 		},
 		{
+			"states of queues",
+			"jobid name st time nodes\n1 m R 10:23 1\n2 m PD 0:10 1\n3 m JOB_STATE_FAILED 0:10 1\n", nil,
+			"refused: runs.csv:2: outcome (st): the run is r: only ended runs can be imported\n" +
+				"refused: runs.csv:3: outcome (st): the run is pd: only ended runs can be imported\n" +
+				"refused: runs.csv:4: outcome (st): the run ended as job_state_failed, and no epoch has a time:" +
+				" nothing can be learned from it\n",
+		},
+		{
 			"hyperparameters in groups",
 			"hyperparams.Args.arch,hyperparams.Args.batch_size,cpus,seconds\nm,64,2,100.5\n", nil,
 			"m b64 c2 e10 on runs from 2020-10-21T00:00:00 100.5s finished\n",
@@ -265,8 +273,8 @@ func TestReader_CSV(t *testing.T) {
 			"m b64 c2 e10 on runs from 2020-10-21T00:00:00 100s finished\n",
 		},
 		{
-			"states in unknown words", "model,batch,cpus,time_s,state\nm,64,1,100,JOB_STATE_FAILED\n", nil,
-			"refused: runs.csv:2: outcome (state): \"job_state_failed\" is not finished, failed or cancelled\n",
+			"states in unknown words", "model,batch,cpus,time_s,state\nm,64,1,100,JOB_STATE_LOST\n", nil,
+			"refused: runs.csv:2: outcome (state): \"job_state_lost\" is not finished, failed or cancelled\n",
 		},
 		{
 			"the time of the day is no duration", "model,batch,cpus,date,time\nm,64,1,2024-03-04,13:57:28\n", nil,

@@ -175,7 +175,7 @@ func init() {
 		schemas.EventCancelled: "cancelled canceled killed pruned stopped aborted revoked interrupted",
 		"": "running in_progress in-progress scheduled" +
 			" started pending queued waiting paused submitted requeued suspended" +
-			" unknown completing configuring active",
+			" unknown completing configuring active r pd run pend",
 	} {
 		for word := range strings.FieldsSeq(words) {
 			outcomes[word] = outcome
@@ -194,7 +194,7 @@ func endOf(succeeded bool) string {
 // outcomeOf returns the outcome of a word, such as that of "CANCELLED by 1000", "TrialState.COMPLETE" or 1/1.
 func outcomeOf(text string) (outcome string, known bool) {
 	word, _, _ := strings.Cut(strings.ToLower(text), " ")
-	word = strings.TrimPrefix(word[strings.LastIndexByte(word, '.')+1:], "state_")
+	word = strings.TrimPrefix(strings.TrimPrefix(word[strings.LastIndexByte(word, '.')+1:], "job_"), "state_")
 	outcome, known = outcomes[word]
 	if done, all, found := strings.Cut(word, "/"); found && numberOf(all) > 0 { // 1/1
 		return map[bool]string{true: schemas.EventFinished}[done == all], true

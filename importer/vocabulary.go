@@ -17,7 +17,7 @@ var fieldNames = []struct {
 }{
 	{FieldRunID, "run_id run_uuid run id job_id_raw job_id job jobnumber trial_id task_id trial number run_name" +
 		" experiment name training_job_name seed fold"},
-	{FieldModel, "model model_name network net architecture arch backbone modell modèle modelo 模型"},
+	{FieldModel, "model model_name model_name_or_path network net architecture arch backbone modell modèle modelo 模型"},
 	{FieldDataset, "dataset dataset_name data_set"},
 	{FieldBatchSize, "batch_size batchsize batch bs global_batch_size total_batch_size effective_batch_size" +
 		" total_train_batch_size train_batch_size per_device_train_batch_size" +
@@ -56,14 +56,14 @@ var fieldNames = []struct {
 	{FieldTrainingSamples, "training_samples train_samples samples num_train_samples"},
 	{FieldUser, "user user_id username owner"},
 	{FieldOutcome, "outcome status state stat job_state state_current training_job_status status_phase success" +
-		" exit_code exit_status return_code failed has_crashed completions"},
+		" exit_code exit_status return_code failed has_crashed completions st"},
 	{FieldEpoch, "epoch training_iteration epoch_number"},
 	{FieldEpochSeconds, "epoch_seconds epoch_time epoch_duration time_per_epoch seconds_per_epoch" +
 		" sec_per_epoch duration_per_epoch time_this_iter time_epoch epoch_runtime time_this_epoch dur"},
 	{FieldLoss, "loss train_loss training_loss"},
 	{FieldCommand, "command submit_line command_line cmdline args arguments"},
 	{FieldTimeLimit, "time_limit time_limit_raw time_limit_number resource_list_walltime"},
-	{FieldDevices, "devices num_devices n_devices gpus num_gpus n_gpus gpu_num gpu_count world_size" +
+	{FieldDevices, "devices num_devices n_devices gpus num_gpus n_gpus n_gpu gpu_num gpu_count world_size" +
 		" nproc_per_node gpus_per_node gres alloc_tres req_tres alloc_gres req_gres tres_per_node num_processes"},
 	{FieldAccumulation, "accumulation_steps gradient_accumulation_steps grad_accum_steps accum_iter" +
 		" gradient_accumulation grad_accum accumulate_grad_batches"},
@@ -85,7 +85,7 @@ var durations = []string{FieldSeconds, FieldEpochSeconds, FieldStartup}
 // prefixes stand before the names of parameters and results in exports of tracking tools, and before
 // counts.
 var prefixes = regexp.MustCompile(`^(?i:(?:number|num|no\.?)[_ ]of[_ ]|` +
-	`(?:params?|parameters|metrics?|config|cfg|args?|hparams?|hyper_?param(?:eter)?s|summary|attributes|values?|tags\.mlflow|sys)[./ :](?:args[./])?|(?:params|user_attrs|config|hparams)_)_*`)
+	`(?:params?|parameters|metrics?|config|cfg|args?|hparams?|hyper_?param(?:eter)?s|summary|inputs?|in|attributes|values?|tags\.mlflow|sys)[./ :](?:args[./])?|(?:params|user_attrs|config|hparams)_)_*`)
 
 // otherMeanings are names that equal a known name without its separators, but mean something else.
 var otherMeanings = []string{

@@ -171,5 +171,6 @@ func (r *recogniser) confirmsAtEnd() bool {
 	}
 	isWhole := last.number == r.requested && len(r.held) > 1
 	wasStopped := r.first == 1 && r.rises == last.number-1 && last.number >= fewEpochs // early
-	return last.hasContent && (last.hasTotal && last.isPlain && !last.hasResults || last.hasScore) && (isWhole || wasStopped)
+	isOfRounds := last.hasTotal && last.isPlain && !last.hasResults || last.hasScore
+	return last.hasContent && isOfRounds && (isWhole || wasStopped)
 }

@@ -1,32 +1,26 @@
 package output
 
-import "bytes"
+import (
+	"bytes"
+	"regexp"
+	"slices"
+)
 
-// memoryMessages are parts of messages about missing memory, in lower case: of Python, NumPy, PyTorch,
-// TensorFlow, JAX, the JVM, C++, the kernel and Kubernetes. Each such message contains one of
-// memoryParts, which are searched first, because converting each line to lower case is slow.
+// memoryMessages matches messages about missing memory: of Python, NumPy, PyTorch, TensorFlow, JAX, the JVM, C++, the
+// kernel and Kubernetes. Each contains one of memoryParts, which are searched first, because matching each line
+// is slow.
 var (
 	memoryParts    = [][]byte{[]byte("emory"), []byte("EMORY"), []byte("EXHAUSTED"), []byte("OOM"), []byte("bad_alloc")}
-	memoryMessages = [][]byte{
-		[]byte("out of memory"), []byte("outofmemory"), []byte("out_of_memory"), []byte("memoryerror"),
-		[]byte("cannot allocate memory"), []byte("unable to allocate"), []byte("failed to allocate memory"),
-		[]byte("not enough memory"), []byte("oom when allocating"), []byte("oomkilled"), []byte("oom-kill"),
-		[]byte("resource_exhausted"), []byte("bad_alloc"),
-	}
+	memoryMessages = regexp.MustCompile(`(?i)out of memory|outofmemory|out_of_memory|memoryerror|bad_alloc|` +
+		`cannot allocate memory|unable to allocate|failed to allocate memory|not enough memory|oom when allocating|` +
+		`oomkilled|oom-kill|resource_exhausted`)
 )
 
 // isOutOfMemory reports whether a line says that memory is missing.
 func isOutOfMemory(line []byte) bool {
 	line = line[:min(len(line), maxExcerptBytes)]
-	isIn := func(parts [][]byte, line []byte) bool {
-		for _, p := range parts {
-			if bytes.Contains(line, p) {
-				return true
-			}
-		}
-		return false
-	}
-	return isIn(memoryParts, line) && isIn(memoryMessages, bytes.ToLower(line))
+	hasPart := func(part []byte) bool { return bytes.Contains(line, part) }
+	return slices.ContainsFunc(memoryParts, hasPart) && memoryMessages.Match(line)
 }
 
 // memoryLines is the number of last lines in which a message about missing memory explains a failure.

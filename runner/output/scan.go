@@ -111,12 +111,9 @@ func (s *scanner) dropFile(i int) {
 	s.fields = slices.DeleteFunc(s.fields, func(f field) bool { return f.begin > begin })
 }
 
-// maxListName is how far from a bracket the first value of a list is looked for.
-const maxListName = 64
-
 // isList reports whether the bracket before i holds names with values, as in "Accuracy(count: 3)".
 func (s *scanner) isList(i int) bool {
-	n := bytes.IndexAny(s.text[i:min(i+maxListName, len(s.text))], ":=)]")
+	n := bytes.IndexAny(s.text[i:min(i+maxWordSize, len(s.text))], ":=)]")
 	return n >= 0 && s.text[i+n] != ')' && s.text[i+n] != ']'
 }
 
