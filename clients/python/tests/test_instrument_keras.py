@@ -8,7 +8,7 @@ from unittest import mock
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "src"))
 
-from courier_instrument import _frameworks, _session  # noqa: E402
+from courier_instrument import _frameworks, _session, _torch  # noqa: E402
 
 
 class CallbackList:
@@ -44,7 +44,7 @@ class Sent:
 class KerasTest(unittest.TestCase):
     def setUp(self):
         self.now = 100.0
-        for module in (_frameworks, _session):
+        for module in (_frameworks, _session, _torch):
             patcher = mock.patch.object(module, "clock", lambda: self.now)
             patcher.start()
             self.addCleanup(patcher.stop)
@@ -54,10 +54,16 @@ class KerasTest(unittest.TestCase):
         self.list = type("CallbackList", (CallbackList,), {
             name: CallbackList.__dict__[name] for name in CallbackList.__dict__ if name.startswith("on_")})
         _frameworks.keras_callbacks(types.SimpleNamespace(CallbackList=self.list))
+        self.iterator = type("EpochIterator", (), {"__init__": lambda own: None})
+        _frameworks.keras_data(types.SimpleNamespace(EpochIterator=self.iterator))
+        patcher = mock.patch.object(_frameworks, "_data", None)
+        patcher.start()
+        self.addCleanup(patcher.stop)
         self.sent = Sent()
         _session.session()._channel = self.sent
 
     def fit(self, epochs, first=0, seconds=10.0):
+        self.data()
         own = self.list(epochs)
         own.on_train_begin()
         for epoch in range(first, epochs):
@@ -66,25 +72,58 @@ class KerasTest(unittest.TestCase):
             own.on_epoch_end(epoch, {"loss": 0.5, "accuracy": 0.6})
         own.on_train_end()
 
+    def data(self):
+        """The iterator over data of the next fit, evaluation or prediction is made."""
+        self.iterator()
+
     def evaluate(self, seconds=3.0):
+        self.data()
         own = self.list(1)
         own.on_test_begin()
         self.now += seconds
         own.on_test_end({"loss": 0.4, "accuracy": 0.7})
 
-    def test_fits_of_one_epoch_end_where_the_next_begins(self):
-        for _ in range(3):
+    def test_fits_of_one_epoch_in_a_loop(self):
+        """They are steps of the epochs of the loop, with what the script does before and after them."""
+        for epoch in range(3):
+            self.data()
+            self.now += 2.0  # builds the model
             self.fit(1)
             self.evaluate()
-            self.now += 1.0  # saves a checkpoint
-        self.now += 60.0  # work after the training
+            self.now += 1.0  # prints
+        self.data()  # a prediction after the loop
+        self.now += 60.0
         _session.session().finish()
-        self.assertEqual(self.sent.units, [(1, 14.0), (2, 14.0), (3, 14.0)])
+        self.assertEqual(self.sent.units, [(1, 16.0), (2, 16.0), (3, 16.0)])
+
+    def test_several_fits_in_an_epoch(self):
+        for epoch in range(2):
+            for part in "ab":
+                self.fit(1)
+        self.data()
+        _session.session().finish()
+        self.assertEqual(self.sent.units, [(1, 20.0), (2, 20.0)])
+
+    def test_fits_of_one_epoch_in_another_loop(self):
+        """As when an agent learns, or a file of several is read."""
+        for part in range(3):
+            self.fit(1)
+        _session.session().finish()
+        self.assertEqual(self.sent.units, [])
+
+    def test_fits_of_clients(self):
+        for round_idx in range(2):
+            for client in range(2):
+                self.fit(3, seconds=5.0)
+        self.data()
+        _session.session().finish()
+        self.assertEqual(self.sent.units, [(1, 30.0), (2, 30.0)])
 
     def test_fits_that_count_on(self):
         for epoch in range(2):
             self.fit(epoch + 1, first=epoch)
             self.evaluate()
+        self.data()
         _session.session().finish()
         self.assertEqual(self.sent.units, [(1, 13.0), (2, 13.0)])
 

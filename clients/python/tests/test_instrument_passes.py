@@ -290,6 +290,15 @@ class PositionTest(UnitsTest):
         self.assertEqual(s.finish(), [])
         self.assertEqual(len(s.units), 3)
 
+    def test_examples_after_some_epochs(self):
+        s = Script()
+        for epoch in s.epochs(6):
+            for _ in range(4):
+                s.tracker.at(s.position, s.tick())
+                s.step()
+            s.now += 20 if epoch == 2 else 0
+        self.assertEqual([u.ended - u.began for u in s.finish()], [8, 8, 28, 8, 8, 8])
+
     def test_iterator_without_end(self):
         s, seen = Script(), []
         s.tracker = Tracker(lambda u: seen.append((u.batches, u.steps)))

@@ -7,8 +7,6 @@ What it observes goes to the side channel of ``courier run``.
 
 import sys
 
-__all__ = ["start"]
-
 # Modules of frameworks, with the function that attaches to each after its execution, as
 # "module:function". The module is imported only then.
 HOOKS = {
@@ -39,12 +37,9 @@ HOOKS = {
 
 
 class Finder:
-    """A meta path finder that finds nothing itself.
-
-    For a module with a hook it asks the other finders, and lets the loader that they return run the
-    hook after the module. The loader and the spec stay those of the other finders, because much code
-    looks at them (``inspect``, ``importlib.resources``, ``pkgutil``).
-    """
+    """A meta path finder that asks the other ones for a module with a hook, and lets the loader that they
+    return run the hook after the module. The loader and the spec stay theirs, because much code looks at
+    them (``inspect``, ``importlib.resources``, ``pkgutil``)."""
 
     def find_spec(self, name, path=None, target=None):
         if name not in HOOKS:

@@ -4,7 +4,7 @@ import sys
 
 from ._guard import observe, quietly
 from ._session import Fit, clock, session
-from ._torch import tracker
+from ._torch import saving, tracker
 
 DATASET_WORDS = "val", "eval", "test", "dev", "hold", "train", "learn"  # in names of data sets
 
@@ -23,47 +23,54 @@ def _end(call):
 
 # Keras 3 and tf_keras: the list of callbacks that every fit and evaluation has.
 
-_adapter = None  # of the last iterator over data
+_data = None  # adapter of the last iterator over data, and when it was made
 
 
 def keras_callbacks(module):
     def train_began(call):
-        global _adapter
-        parameters = getattr(call.args[0], "params", None) or {}
-        size, _adapter = getattr(_adapter, "batch_size", None), None
-        fit = Fit("keras", parameters.get("epochs"), batch_size=size if type(size) is int else None)
-        fit.steps = parameters.get("steps")
+        global _data
+        own, parameters = call.args[0], getattr(call.args[0], "params", None) or {}
+        (adapter, began), _data = _data or (None, clock()), None
+        size = getattr(adapter, "batch_size", None) or getattr(getattr(adapter, "py_dataset", None), "batch_size", None)
+        total, size = parameters.get("epochs"), size if type(size) is int else None
+        if not tracker().fit_is_step(getattr(own, "model", own), total, size, began):
+            Fit("keras", total, batch_size=size).steps = parameters.get("steps")
 
     def epoch_ended(call):  # before the callbacks of the script, which may take long or stop the training
         fit = session().fit
         # A metric without a prefix is of the training.
         values = {k if k == "loss" or k.startswith("val_") else "train_" + k: v
                   for k, v in dict(call.get(2, "logs") or {}).items()}
-        fit.unit(call.get(1, "epoch") + 1, values, batches=fit.steps, steps=fit.steps)
+        if fit is None:
+            _log("", values)
+        else:
+            fit.unit(call.get(1, "epoch") + 1, values, batches=fit.steps, steps=fit.steps)
 
     def test_ended(call):
         session().evaluated({"test_" + k: v for k, v in dict(call.get(1, "logs") or {}).items()})
 
     owner = module.CallbackList
     observe(owner, "on_train_begin", after=train_began)
-    observe(owner, "on_epoch_begin",
-            after=lambda call: session().fit.begin_unit(call.get(1, "epoch") + 1))
+    observe(owner, "on_epoch_begin", after=lambda call: session().fit and session().fit.begin_unit())
     observe(owner, "on_epoch_end", before=epoch_ended)
     observe(owner, "on_test_begin", after=lambda call: session().evaluates())
     observe(owner, "on_test_end", after=test_ended)
-    observe(owner, "on_train_end", after=_end)
+    observe(owner, "on_train_end", after=lambda call: _end(call) if session().fit else tracker().here())
 
 
 def keras_data(module):
-    def created(call):  # that of a fit is made just before its training begins
-        global _adapter
-        _adapter = getattr(call.args[0], "data_adapter", None)
+    def created(call):  # by each fit, evaluation and prediction, before it begins
+        global _data
+        _data = getattr(call.args[0], "data_adapter", None), clock()
+        if session().fit is None:
+            tracker().here(search=True)
 
     observe(module.EpochIterator, "__init__", after=created)
 
 
 def keras_model(module):
     _observe_step(module.Trainer, "train_on_batch")
+    saving(module.Model)
 
 
 # Lightning 2
@@ -84,7 +91,7 @@ def lightning(module):
         "on_train_start": train_began,
         "on_train_epoch_start": lambda call: session().fit.begin_unit(),
         "on_validation_start": lambda call: session().evaluates(),
-        "on_validation_end": lambda call: session().evaluated({}),
+        "on_validation_end": lambda call: session().evaluated(),
         "on_train_epoch_end": epoch_ended,
         "on_train_end": _end,
         "on_exception": _end,
@@ -100,27 +107,19 @@ def huggingface(module):
     def train_began(call):
         Fit("huggingface", call.args[3].num_train_epochs or None, batch_size=call.args[2].train_batch_size)
 
-    def epoch_began(call):
-        session().report_held(clock())
-        session().fit.begin_unit()
-
     def epoch_ended(call):  # its evaluation follows
         state = call.args[3]
         is_within = abs(state.epoch - round(state.epoch)) > 0.001
         if not is_within or not state.global_step >= state.max_steps > 0:
             session().fit.unit(int(state.epoch + 0.999), is_held=True)
 
-    def train_ended(call):
-        session().report_held(clock())
-        session().end_fit()
-
     observe(module.CallbackHandler, "call_event", after=_by_name({
         "on_train_begin": train_began,
-        "on_epoch_begin": epoch_began,
+        "on_epoch_begin": lambda call: session().fit.begin_unit(),
         "on_epoch_end": epoch_ended,
         "on_log": logged("logs"),
         "on_evaluate": logged("metrics"),
-        "on_train_end": train_ended,
+        "on_train_end": _end,
     }))
 
 
@@ -236,11 +235,13 @@ def perceptron(module):
             _step_begins(call)
             return
         size = min(200 if own.batch_size == "auto" else own.batch_size, samples)
-        call.note = Fit("sklearn", own.max_iter, batch_size=int(size))
-        call.note.begin_unit(1)
+        call.note = lambda call: tracker().here()
+        if not tracker().fit_is_step(own, own.max_iter, int(size), clock()):
+            Fit("sklearn", own.max_iter, batch_size=int(size))
+            call.note = _end
 
     def always(call):
-        (_end if call.note else _step_ended)(call)
+        (call.note or _step_ended)(call)
 
     def epoch_ended(call):
         own, fit = call.args[0], session().fit

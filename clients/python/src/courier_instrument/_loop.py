@@ -39,7 +39,6 @@ LOOPS = ast.For, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.Generat
 FUNCTIONS = ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef
 
 _started = time.time()
-_own = {}  # by the id of a code: the code, which keeps the id, and whether it has its own dictionary
 _files = {}  # the loops in each file, by the first line of their function
 
 
@@ -126,37 +125,32 @@ def loops_around(frame):
     return [loop for loop in loops if loop.first <= (frame.f_lineno or 0) <= loop.last]
 
 
-def _has_own_dictionary(code):
-    """Whether a function may have its variables in a dictionary itself. The name in ``model.eval()`` is
-    that of an attribute."""
-    if OWN_DICTIONARY.isdisjoint(code.co_names):
-        return False
-    if id(code) not in _own:  # hashing a code is slow
-        calls = [i.argval for i in dis.get_instructions(code) if i.opname in ("LOAD_GLOBAL", "LOAD_NAME")]
-        _own[id(code)] = code, not OWN_DICTIONARY.isdisjoint(calls)
-    return _own[id(code)][1]
+def _is_readable(frame):
+    """Whether the variables of a frame can be read without effects. A function may have them in a dictionary
+    itself. The name in ``model.eval()`` is that of an attribute."""
+    code = frame.f_code
+    if not HAS_SNAPSHOTS or code.co_name == "<module>":
+        return True
+    calls = [i.argval for i in dis.get_instructions(code) if i.opname in ("LOAD_GLOBAL", "LOAD_NAME")]
+    return code.co_flags & OPTIMIZED == OPTIMIZED and OWN_DICTIONARY.isdisjoint(calls)
 
 
 def _value(name, variables, module):
     """The value of a variable or attribute; the latter without calling a property."""
-    first, *attributes = name.split(".")
+    first, _, attributes = name.partition(".")
     value = variables.get(first, module.get(first))
-    for attribute in attributes:
+    for attribute in attributes and attributes.split("."):
         value = getattr(value, "__dict__", {}).get(attribute)
     return value
 
 
 def _values_of(frame, names):
-    """The values of variables of a frame; None if reading has effects."""
-    code = frame.f_code
-    if code.co_name == "<module>":
-        return [_value(name, {}, frame.f_globals) for name in names]
-    if HAS_SNAPSHOTS and (code.co_flags & OPTIMIZED != OPTIMIZED or sys.gettrace() is not None
-                          or _has_own_dictionary(code)):
+    """The values of variables of a frame that is readable; None if a debugger may change them."""
+    if HAS_SNAPSHOTS and sys.gettrace() is not None:
         return None
-    variables = frame.f_locals
-    values = [_value(name, variables, frame.f_globals) for name in names]
-    if HAS_SNAPSHOTS:
+    variables, module = frame.f_locals, frame.f_globals
+    values = [_value(name, variables, module) for name in names]
+    if HAS_SNAPSHOTS and variables is not module:
         variables.clear()
     return values
 
@@ -174,8 +168,8 @@ def batch_size():
     """The value of ``batch_size`` in the ranges of the loops that the caller is within; None without one."""
     for frame in _frames(sys._getframe(2)):
         for loop in loops_around(frame):
-            found = loop.batch_size and _values_of(frame, [loop.batch_size])
             if loop.batch_size:
+                found = _is_readable(frame) and _values_of(frame, [loop.batch_size])
                 return found[0] if found and type(found[0]) is int else None
     return None
 
@@ -190,6 +184,7 @@ class Position:
         self._names = {}  # of the variables of the loops around an instruction of the code, inner ones first
         self.searches = 0
         self.counts_steps = False  # the script has a loop over steps, which forms no epochs
+        self.is_in_loop = False  # of any kind, when it was searched
 
     def read(self, is_step=False):
         """The values of the loop over epochs and of the loops around it; None without such a loop.
@@ -220,14 +215,14 @@ class Position:
                 continue
             for loop in reversed(loops_around(frame)):
                 is_rounds = loop.is_rounds and not (inner and inner.is_epochs)
-                values = (loop.is_epochs or is_rounds) and _values_of(frame, [loop.name])
+                values = (loop.is_epochs or is_rounds) and _is_readable(frame) and _values_of(frame, [loop.name])
                 if values and type(values[0]) is int:
                     self._code, self.loop = frame.f_code, loop
                 elif loop.is_steps:
                     counts_steps |= self._code is not None or inner is None and loop.is_counted
                     self._code = self.loop = None
                 inner = loop
-        is_found = self._code is not None
+        is_found, self.is_in_loop = self._code is not None, inner is not None
         if is_step:
             self.counts_steps = counts_steps and not is_found
         if is_found:

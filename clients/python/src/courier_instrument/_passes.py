@@ -86,6 +86,7 @@ class Tracker:
         self.unit = self.previous = None  # the current one, and the last finished one
         self._has_loop = False  # the script has a loop over epochs
         self._gaps = collections.deque(maxlen=MAX_GAPS)  # between the last event of a unit and its end
+        self._units = self._mostly_gap = 0  # of the loop, and those of them that end with a long gap
         self._cycle = None  # keys of the loaders of a unit, once a unit has repeated
         self._closed = None  # the pass that ended last
 
@@ -204,11 +205,14 @@ class Tracker:
         if before is None or (before.position or ())[1:] != (unit.position or ())[1:]:
             before = None  # it is the first one of its loop
             self._gaps.clear()
+            self._units = self._mostly_gap = 0
         if goes_on:
             self._gaps.append(now - unit.active)
             # Episodes are played before the steps that learn from them. If most of the time passes between the
-            # steps of two epochs, it is unknown which of them it belongs to.
-            unit.is_partial |= not unit.loaders and unit.steps > 1 and 2 * self._gaps[-1] > now - unit.began
+            # steps of two epochs, it is unknown which of them it belongs to. Some epochs save examples.
+            self._units += 1
+            self._mostly_gap += not unit.loaders and unit.steps > 1 and 2 * self._gaps[-1] > now - unit.began
+            unit.is_partial |= 2 * self._mostly_gap >= self._units
             unit.is_partial |= before is not None and before.is_partial
         else:
             self._end_last(unit, before, now, is_error)

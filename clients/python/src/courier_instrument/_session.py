@@ -32,37 +32,35 @@ class Fit:
         self.source, self.unit_name, self.total, self.batch_size = source, unit, total, batch_size
         self.last = 0  # number of the last unit
         self.evaluation = 0.0  # seconds of the unit
-        self.held = None  # (number, end, measured) of a unit whose end is not known yet
-        self._first = self._base = None
+        self._held = None  # (number, measured) of a unit whose end is not known yet
+        self._base = None
         self._values = []
         session().enter(self)
         self._began = clock()
 
-    def begin_unit(self, number=None):
+    def begin_unit(self):
         """A unit begins now. Without this call it begins where the previous one ended."""
-        self._first = self._first or number
+        self.report()
         self._began, self.evaluation = clock(), 0.0
 
     def log(self, values):
         self._values += [(str(k), number_of(v)) for k, v in (values or {}).items()]
 
     def unit(self, number, values=None, is_held=False, **measured):
-        """A unit with the script's number, from 1, has ended, or its end will follow.
-
-        The end of the only epoch of a fit is held, too: a script that calls fit in its own loop evaluates
-        and saves between two calls, so that the epoch ends when the next fit begins. The last one ends
-        after its evaluation."""
+        """A unit with the script's number, from 1, has ended, or its end will follow: that of the training, or
+        the begin of the next unit."""
         self.last = number
         self.log(values)
         seen = session().tracker.take() if session().tracker else {}
-        self.held = number, clock(), dict(seen, batch_size=self.batch_size, **measured)
-        if is_held or self.total is not None and self.total == self._first:
-            session().held = self
-        else:
-            self.report(clock())
+        self._held = number, dict(seen, batch_size=self.batch_size, **measured)
+        if not is_held:
+            self.report()
 
-    def report(self, ended):
-        (number, _, measured), self.held = self.held, None
+    def report(self):
+        """The unit whose end was not known ends now."""
+        if self._held is None:
+            return
+        (number, measured), self._held, ended = self._held, None, clock()
         if self._base is None:
             self._base = session().base_for(number)
         measured.update(session().logged_between(self._began, ended, self._values),
@@ -82,8 +80,6 @@ class Session:
 
     def _reset(self):
         self.highest = 0  # number of the last unit
-        self.held = None  # a fit whose last unit has no known end
-        self._tail = 0.0  # seconds between the last event of such a unit and its end
         self._block = None  # (fit, number, begin, count, end, fields) of units that wait
         self._has_begun = self._is_finished = False
         self._values = collections.deque(maxlen=MAX_VALUES)  # (time, name, value)
@@ -163,7 +159,6 @@ class Session:
     # Fits
 
     def enter(self, fit):
-        self.report_held(clock())
         self.flush()
         if self.fit is None:
             self._restart()
@@ -171,6 +166,8 @@ class Session:
         self.announce(clock())
 
     def end_fit(self):
+        if self.fit is not None:
+            self.fit.report()
         self.flush()
         self.fit = None
         self._restart()
@@ -180,28 +177,17 @@ class Session:
         the previous one keeps its numbers, and one that starts again continues the count."""
         return 0 if number > self.highest else self.highest
 
-    def report_held(self, ended=None):
-        """Reports the unit whose end was not known. Without an end, it lasts as long after its last event as
-        the one before it."""
-        fit, self.held = self.held, None
-        if fit is not None and fit.held is not None:
-            seen = fit.held[1]
-            ended = min(clock(), seen + self._tail) if ended is None else ended
-            self._tail = ended - seen
-            fit.report(ended)
-
     def evaluates(self):
         self._evaluation = clock()
 
-    def evaluated(self, values):
-        """An evaluation has ended. After the fit, it belongs to the held unit."""
-        seconds, fit = clock() - self._evaluation, self.fit
-        if fit is None and self.held is not None:
-            fit = self.held
-            fit.held = fit.held[0], clock(), fit.held[2]
-            fit.log(values)
-        if fit is not None:
-            fit.evaluation += seconds
+    def evaluated(self, values=()):
+        """An evaluation has ended. Its values are known if the script has called it."""
+        if self.fit is not None:
+            self.fit.evaluation += clock() - self._evaluation
+        elif self.tracker is not None:
+            self.tracker.evaluated(self._evaluation)
+            for name in values:
+                self.value(name, values[name])
 
     # What the script logs and saves
 
@@ -227,7 +213,6 @@ class Session:
         if self._is_finished or self._pid != os.getpid():
             return
         self._is_finished = True
-        self.report_held()
         if self.tracker is not None:
             self.tracker.finish(clock(), getattr(sys, "last_value", None) is not None)
         self.flush()

@@ -58,11 +58,23 @@ class Torch(Tracker):
             return self.unit.position
         return self._loop.read(is_step)
 
-    def here(self, search=False):
+    def here(self, search=False, now=None):
         """Something happens that tells where the script is in its loop."""
         if search:
             self._loop.searches = 0  # the loop may begin here
-        self.at(self.position(), clock())
+        position = self.position()
+        self.at(position, now or clock())
+        return position
+
+    def fit_is_step(self, owner, total, batch_size, began):
+        """A framework begins to fit a model. Whether that is a step of the script's loop over epochs or rounds,
+        instead of a training: a single epoch in any other loop may be a part of one, too."""
+        self._session.fit = None  # another one has failed
+        if self.here(True, began) is None and not (total == 1 and self._loop.is_in_loop):
+            return False
+        self._batch_size = batch_size or self._batch_size
+        self._step(id(owner), clock())
+        return True
 
     def begin_pass(self, loader, now):
         self._loop.searches = 0
@@ -95,15 +107,20 @@ class Torch(Tracker):
 
     def cleared(self):
         """Gradients are set to zero. With a loader, its batches show the same."""
-        self._first = self._first or clock()
         for p in self.open:
             if p.fresh:
                 return
+        self._first = self._first or clock()
         self.here()
 
     def saved(self, began):
         self._session.saved(began)
         self.here()
+
+    def evaluated(self, began):
+        """The script has evaluated a model of a framework."""
+        if self.here() is not None:
+            self.unit.evaluations.append((began, clock()))
 
     def _is_epoch(self, unit):
         return unit is not None and not (self._session.fit or unit.position is None and self._loop.counts_steps)
@@ -203,11 +220,8 @@ def loaders(module):
 
 
 def _describe(loader, kinds):
-    """The Loader of a DataLoader.
-
-    The length of a loader over an iterable dataset is not asked for: PyTorch would remember the answer,
-    and warn if the dataset delivers more.
-    """
+    """The Loader of a DataLoader. That over an iterable dataset is not asked for its length: PyTorch would
+    remember the answer, and warn if the dataset delivers more."""
     serial, created = loader.__dict__.get("_courier", (id(loader), 0.0))
     length, size = None, loader.batch_size or getattr(loader.batch_sampler, "batch_size", None)
     if kinds is None or getattr(loader, "_dataset_kind", None) == kinds.Map:
@@ -229,10 +243,9 @@ def optimizers(module):
     loop = tracker()
 
     def stepped(optimizer, *_):
-        if _is_traced():
-            return
         try:  # not quietly(): this runs at every step
-            loop.step(optimizer, clock())
+            if not _is_traced():
+                loop.step(optimizer, clock())
         except Exception as error:
             failed("step", error)
 
@@ -255,11 +268,16 @@ def optimizers(module):
 
 def gradients(owner):
     """Observes where gradients are set to zero: in an optimizer, or in modules."""
-    def cleared(call):
-        if not _is_traced():
-            tracker().cleared()
+    owner, loop = getattr(owner, "Module", owner), tracker()
+    original, cleared = owner.zero_grad, quietly(loop.cleared)
 
-    observe(getattr(owner, "Module", owner), "zero_grad", before=cleared)
+    @functools.wraps(original)
+    def zero_grad(*args, **kwargs):  # not observe(): this runs at every step
+        if not _is_traced():
+            cleared()
+        return original(*args, **kwargs)
+
+    owner.zero_grad = zero_grad
 
 
 def _is_traced():
@@ -272,7 +290,7 @@ def saving(module):
     def began(call):
         call.note = clock()
 
-    for name in ("save", "save_file"):
+    for name in ("save", "save_file", "save_weights"):
         observe(module, name, before=began, after=lambda call: tracker().saved(call.note))
 
 
@@ -285,7 +303,8 @@ def traces(module):
         nonlocal size
         began, position.searches = clock(), 0  # each function is traced once
         if (position.loop is None or size is None) and not session().fit and position.read() is not None:
-            size = _loop.batch_size()
+            sizes = {p.loader.batch_size for p in tracker().open}
+            size = _loop.batch_size() or (sizes.pop() if len(sizes) == 1 else None)
             session().send("loop", ago=clock() - began, batch_size=size)
 
     observe(module, "_infer_params", before=traced)
