@@ -185,14 +185,14 @@ func isReading(f *field) bool {
 
 // isResult reports whether a field is a result of the epoch.
 func isResult(f *field) bool {
-	return isReading(f) && f.name.kind != kindTime && f.unit != unitTime && !isBareError(&f.name, f.unit)
+	return isReading(f) && f.name.kind != kindTime && f.unit != unitTime && !isBareError(&f.name)
 }
 
 // isBareError reports whether a name is that of an error, which may be any number without the name of its data,
 // or of a cost.
-func isBareError(n *name, u unit) bool {
+func isBareError(n *name) bool {
 	isBare := n.scope == scopeNone || n.unknown > 0
-	return n.flags&flagCost != 0 || n.kind == kindRate && n.flags&flagWeak != 0 && isBare && u != unitPercent
+	return n.flags&flagCost != 0 || n.kind == kindRate && n.flags&flagWeak != 0 && isBare
 }
 
 // isTimeOfPart reports whether a duration is that of a validation or of a batch.

@@ -28,7 +28,7 @@ func (r *chooser) choose(b *block) choice {
 		c.loss = unnamedOf(b)
 	}
 	accuracy, isTied := b.best(func(x *reading) (rank int, ok bool) {
-		isAnyError := x.name.kind == kindRate && x.name.unknown > 0 || isBareError(&x.name, x.unit)
+		isAnyError := x.name.kind == kindRate && x.name.unknown > 0 || isBareError(&x.name)
 		isOfNetwork := isOfParts && x.scope == scopeNone && x.level != ofEpoch && x.name.kind == kindAccuracy
 		_, isShare := r.share(x)
 		return accuracyRank(x), !x.isPast && x.name.kind.isShare() && isShare && x.scope >= r.accuracyScope &&

@@ -42,8 +42,8 @@ func (r *recogniser) isEvident() bool {
 			if x.name.kind == kindTime {
 				return i > 0 && agrees(x.value, b.end.Sub(r.held[i-1].end).Seconds())
 			}
-			isRate := x.name.unknown == 0 && x.value != math.Trunc(x.value) // a whole number may count errors
-			return x.name.kind != kindRate || isRate
+			isRate := x.name.unknown == 0 && x.unit != unitPercent && x.value != math.Trunc(x.value)
+			return x.name.kind != kindRate || !isBareError(&x.name) || isRate // of no server
 		}
 		hasBatches := b.hasBatches && (i == 0 || i < len(r.held)-1)
 		isShown := hasBatches || b.isTold || slices.ContainsFunc(b.readings, isOfEpoch)

@@ -137,6 +137,7 @@ func TestParser_LeavesOtherCounters(t *testing.T) {
 		"codes of errors":    repeat(1, 3, "part test-0: leaderEpoch={e}, errorCode=0\nnew: {epoch:{e}, offset:12}\n"),
 		"benchmarks":         repeat(1, 3, "[{e}/3] batch accuracy: {a} throughput 1200 images/s\n"),
 		"solvers":            repeat(1, 3, "Newton iteration {e}/3: residual {v}, relative error {w}\n"),
+		"requests":           repeat(1, 3, "epoch {e}: 1200{e} requests, error rate 0.{e}%, latency 1.2ms\n"),
 		"encoders":           repeat(1, 3, "Pass {e}/3: psnr 35.{e} ssim 0.9{e}\n"),
 		"times":              "1700000001 loss 0.5\n1700000002 loss 0.4\n1700000003 loss 0.3\n",
 	} {
