@@ -3,6 +3,7 @@ package python_test
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"os"
@@ -17,7 +18,9 @@ import (
 	"courier/advisor"
 	"courier/bus"
 	"courier/bus/bustest"
+	"courier/bus/server"
 	"courier/schemas"
+	"courier/services/certs"
 
 	gocmp "github.com/google/go-cmp/cmp"
 )
@@ -44,7 +47,7 @@ func install(t *testing.T) (python string) {
 	}
 	python = filepath.Join(venv, "bin", "python")
 	if out, err := run(t, ".", nil, python, "-m", "pip", "install", "--quiet", "--retries=1",
-		"--timeout=10", "setuptools", "wheel", "nats-py"); err != nil {
+		"--timeout=10", "setuptools", "wheel", "nats-py[nkeys]"); err != nil {
 		t.Skipf("the package registry is not available: %v\n%s", err, out)
 	}
 
@@ -88,6 +91,7 @@ func TestPythonClient(t *testing.T) {
 	t.Run("publishes the events of the contract", func(t *testing.T) { testEvents(t, python) })
 	t.Run("is typed", func(t *testing.T) { testTypes(t, python) })
 	t.Run("asks", func(t *testing.T) { testQuestions(t, python) })
+	t.Run("has the rights of its nkey", func(t *testing.T) { testPerson(t, python) })
 	t.Run("names the fields of replies", func(t *testing.T) { testReplies(t, python) })
 }
 
@@ -262,6 +266,81 @@ for question, code in (
 	}
 }
 
+// With the keys of a person the client submits, asks and reports in a secured cluster, and not for others.
+func testPerson(t *testing.T, python string) {
+	dir := t.TempDir()
+	keys, deploy := filepath.Join(dir, "keys"), filepath.Join("..", "..", "deploy", "nats")
+	_, err := certs.Create(certs.Options{
+		Out: keys, Persons: []string{"ada", "bob"}, Rights: filepath.Join(deploy, "users.conf"), Days: 1,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	encryption, err := os.ReadFile(filepath.Join(deploy, "tls.conf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := filepath.Join(dir, "nats.conf")
+	text := "include \"keys/users.conf\"\n" + strings.ReplaceAll(string(encryption), "/etc/courier/tls", keys)
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.DiscardHandler)
+	s, err := server.New(server.Options{DataDir: t.TempDir(), Config: config}, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Stop()
+	ca := filepath.Join(keys, "ca.crt")
+	b, err := bus.Connect(t.Context(), bus.Options{
+		URL: s.URL(), Identity: bus.Identity{CAFile: ca, SeedFile: filepath.Join(keys, "advisor.nk")},
+	}, log, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = b.Close(context.Background()) }() // the server stops
+	if err := b.Prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	runAdvisor(t, b)
+
+	const script = `
+import courier_client
+client = courier_client.Client()
+advice = client.submit("m", cpus=[1], batch_sizes=[8], epochs=2)
+with courier_client.Job("m", batch_size=8, epochs=2, job_id=advice["job_id"]) as job:
+    for epoch in job.epochs():
+        epoch.report(accuracy=0.5)
+status = client.status(advice["job_id"])
+print(status["state"], status["epochs_done"], status["user"])
+try:
+    courier_client.Client(user="bob").submit("m", cpus=[1], epochs=2)
+except courier_client.RequestError as error:
+    print(error.code)
+`
+	context := filepath.Join(dir, "ada.json")
+	data, err := json.Marshal(map[string]string{"url": s.URL(), "ca": ca, "nkey": filepath.Join(keys, "ada.nk")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(context, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, env := range map[string][]string{
+		"nkey":    {"COURIER_NATS_CA=" + ca, "COURIER_NATS_NKEY=" + filepath.Join(keys, "ada.nk")},
+		"context": {"COURIER_NATS_CONTEXT=" + context, "COURIER_NATS_USER=ada"},
+	} {
+		env = append(env, "COURIER_NATS_URL="+s.URL(), "PYTHONDONTWRITEBYTECODE=1")
+		out, err := run(t, dir, env, python, "-c", script)
+		if err != nil || !strings.Contains(out, "finished 2 ada\n") || !strings.HasSuffix(out, "forbidden\n") {
+			t.Errorf("with the %s of a person: %v\n%s", name, err, out)
+		}
+	}
+}
+
 // The types of replies have the fields of the contract.
 func testReplies(t *testing.T, python string) {
 	for name, reply := range map[string]reflect.Type{
@@ -287,6 +366,26 @@ func testReplies(t *testing.T, python string) {
 	}
 }
 
+// runAdvisor runs an advisor until the test ends.
+func runAdvisor(t *testing.T, b *bus.Bus) {
+	t.Helper()
+	a := advisor.New(b, advisor.Options{}, slog.New(slog.DiscardHandler), nil)
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- a.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	for tick := time.NewTicker(20 * time.Millisecond); a.Ready() != nil; <-tick.C {
+		if t.Context().Err() != nil || len(ended) > 0 {
+			t.Fatal("the advisor does not answer")
+		}
+	}
+}
+
 // The notebook of the examples runs against an advisor, where COURIER_TEST_PYTHON names a Python with
 // Jupyter and pandas. It is not installed here, because that can take minutes.
 func TestNotebook(t *testing.T) {
@@ -296,21 +395,7 @@ func TestNotebook(t *testing.T) {
 			python, err, out)
 	}
 	server := bustest.NewServer(t)
-	a := advisor.New(server.Connect(t), advisor.Options{}, slog.New(slog.DiscardHandler), nil)
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- a.Run(ctx) }()
-	defer func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	}()
-	for tick := time.NewTicker(20 * time.Millisecond); a.Ready() != nil; <-tick.C {
-		if t.Context().Err() != nil || len(ended) > 0 {
-			t.Fatal("the advisor does not answer")
-		}
-	}
+	runAdvisor(t, server.Connect(t))
 
 	notebook, err := filepath.Abs(filepath.Join("examples", "notebook.ipynb"))
 	if err != nil {

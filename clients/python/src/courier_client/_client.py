@@ -11,6 +11,7 @@ import threading
 from typing import (
     TYPE_CHECKING, Any, Awaitable, Callable, Coroutine, Dict, List, Optional, Sequence, TypeVar, cast)
 
+from . import _identity as identity
 from ._replies import JobAdvice, JobStatus
 
 if TYPE_CHECKING:
@@ -70,15 +71,16 @@ def _framed(
 class Client:
     """Sends requests to the advisor. Each call connects, so a notebook may keep the client for days.
 
-    url: NATS servers; default: COURIER_NATS_URL. user: name of the submitting user;
-    default: the user of this process. timeout: seconds for one answer.
+    url: NATS servers; default: COURIER_NATS_URL. The files and the context of the variables COURIER_NATS_…
+    apply as to the commands of courier. user: name of the submitting user; default: the user of the nkey,
+    or of this process. timeout: seconds for one answer.
     """
 
     def __init__(
         self, url: Optional[str] = None, *, user: Optional[str] = None, timeout: float = 5.0
     ) -> None:
         self._url = url or os.environ.get("COURIER_NATS_URL") or "nats://127.0.0.1:4222"
-        self._user = user if user is not None else getpass.getuser()
+        self._user = user if user is not None else identity.person() or getpass.getuser()
         self._timeout = timeout
 
     def _request(
@@ -159,7 +161,7 @@ class Client:
         data = json.dumps(request, allow_nan=False).encode()
 
         async def exchange(connection: Any) -> Any:
-            return await connection.request(subject, data, timeout=self._timeout)
+            return await connection.request(identity.subject(subject), data, timeout=self._timeout)
 
         message = _run(self._connected(exchange))
         reply: Fields = json.loads(message.data)
@@ -174,7 +176,7 @@ class Client:
         try:
             # Without a bound of attempts, nats-py tries an unreachable server for two minutes.
             connection = await nats.connect(
-                self._url, connect_timeout=2, allow_reconnect=False, name="courier-client",
+                **identity.connection(self._url), connect_timeout=2, allow_reconnect=False,
                 max_reconnect_attempts=1, reconnect_time_wait=0)
         except (OSError, nats.errors.Error) as error:
             raise RequestError("unavailable", f"{self._url}: {error}") from error

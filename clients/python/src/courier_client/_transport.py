@@ -14,6 +14,8 @@ import time
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Callable, Dict, Optional, Tuple
 
+from . import _identity as identity
+
 if TYPE_CHECKING:
     from typing_extensions import ParamSpec  # in typing since Python 3.10
 
@@ -124,7 +126,7 @@ class Nats(Transport):
         while connection is None:
             try:
                 connection = await nats.connect(
-                    self._url, connect_timeout=2, max_reconnect_attempts=-1, name="courier-client")
+                    **identity.connection(self._url), connect_timeout=2, max_reconnect_attempts=-1)
             except Exception as error:
                 if self._is_closing.is_set():
                     raise
@@ -136,7 +138,7 @@ class Nats(Transport):
             await connection.subscribe(f"job.{self._job_id}.advice", cb=self._advise)
             await connection.subscribe(f"job.{self._job_id}.cancelled", cb=self._cancel)
             beat = asyncio.ensure_future(self._beat(connection))
-            await self._publish_all(connection.jetstream())
+            await self._publish_all(connection)
             beat.cancel()
             await self._send_heartbeat(connection, "last", ended=True)
         finally:
@@ -151,7 +153,7 @@ class Nats(Transport):
         except Exception:  # as in courier run: a number that no counted run has
             return int(time.time() - datetime(2020, 1, 1, tzinfo=timezone.utc).timestamp())
 
-    async def _publish_all(self, jetstream: Any) -> None:
+    async def _publish_all(self, connection: Any) -> None:
         while True:
             try:
                 kind, event = self._events.get_nowait()
@@ -162,15 +164,24 @@ class Nats(Transport):
                 continue
             name = event["epoch"] if kind == "epoch" else kind
             event.update(run=self._run, event_id=f"{self._job_id}/{self._run}/{name}")
-            await self._publish(jetstream, f"job.{self._job_id}.{kind}", event)
+            await self._publish(connection, f"job.{self._job_id}.{kind}", event)
 
-    async def _publish(self, jetstream: Any, subject: str, event: Event) -> None:
-        """Publishes until it is acknowledged. The message ID makes repetitions harmless."""
+    async def _publish(self, connection: Any, subject: str, event: Event) -> None:
+        """Publishes until it is acknowledged. The message ID makes repetitions harmless. The events of a
+        person go through the advisor, which may refuse them."""
         data = json.dumps(event, allow_nan=False).encode()
         while True:
             try:
-                await jetstream.publish(
-                    subject, data, timeout=2, headers={"Nats-Msg-Id": event["event_id"]})
+                if not identity.person():
+                    await connection.jetstream().publish(
+                        subject, data, timeout=2, headers={"Nats-Msg-Id": event["event_id"]})
+                    return
+                reply = await connection.request(identity.subject(subject), data, timeout=2)
+                status = (reply.headers or {}).get("Nats-Service-Error-Code", "")
+                if status.startswith("5"):
+                    raise OSError(reply.data.decode())
+                if status:
+                    log.warning("%s is refused: %s", subject, reply.data.decode())
                 return
             except Exception as error:
                 if self._is_closing.is_set():
@@ -188,7 +199,8 @@ class Nats(Transport):
     async def _send_heartbeat(self, connection: Any, number: str, **fields: bool) -> None:
         event = {"event_id": f"{self._job_id}/{self._run}/alive/{number}", "at": now(),
                  "job_id": self._job_id, "run": self._run, **fields}
-        await connection.publish(f"job.{self._job_id}.alive", json.dumps(event).encode())
+        alive = identity.subject(f"job.{self._job_id}.alive")
+        await connection.publish(alive, json.dumps(event).encode())
 
     async def _advise(self, message: Any) -> None:
         try:
