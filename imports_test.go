@@ -82,7 +82,7 @@ var importGraph = map[string][]string{
 	"demo": {
 		"bus", "collector", "report", "runner", "schemas", "services",
 	},
-	"clients/python":    {"bus", "schemas"},
+	"clients/python":    {"bus", "schemas", "services/certs"},
 	"deploy":            {},
 	"deploy/containers": {},
 	"workloads/digits":  {},
