@@ -8,6 +8,7 @@ import "slices"
 type chooser struct {
 	percent       map[uint64]bool // whether the values of a metric are percentages
 	lossName      uint64          // of the losses that were chosen
+	isLossHeldOut bool            // they are of held-out data
 	accuracyScope scope           // of the accuracies that were chosen, if it is one of held-out data
 	unnamed       *float64        // score of the training without a name in the last epoch; nil: none
 	falls         int             // of that score, less twice its rises
@@ -125,19 +126,22 @@ func lossRank(x *reading) int {
 	return n
 }
 
-// sameLoss returns the loss with the name that was reported first, so that the losses of a run can be
+// sameLoss returns the loss with the name and data that were reported first, so that the losses of a run can be
 // compared. An epoch without it has none.
 func (r *chooser) sameLoss(b *block, chosen *reading) *reading {
 	if chosen == nil {
 		return nil
 	}
-	if r.lossName == 0 || r.lossName == chosen.name.hash {
-		r.lossName = chosen.name.hash
+	if r.lossName == 0 {
+		r.lossName, r.isLossHeldOut = chosen.name.hash, chosen.scope >= scopeTest
+	}
+	isSame := func(x reading) bool {
+		return x.name.hash == r.lossName && x.name.kind == chosen.name.kind && (x.scope >= scopeTest) == r.isLossHeldOut
+	}
+	if isSame(*chosen) {
 		return chosen
 	}
-	i := slices.IndexFunc(b.readings, func(x reading) bool {
-		return x.name.hash == r.lossName && x.name.kind == chosen.name.kind
-	})
+	i := slices.IndexFunc(b.readings, isSame)
 	if i < 0 {
 		return nil
 	}
