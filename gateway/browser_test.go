@@ -584,6 +584,28 @@ func TestBrowser_FormatsFigures(t *testing.T) {
 	}
 }
 
+// Lists say of each job whether it meets its SLO, also when nothing is predicted.
+func TestBrowser_DescribesJobs(t *testing.T) {
+	p := startBrowser(t).Page(t, open(t, bustest.New(t), gateway.Options{}).url, 1440, 900)
+	p.WaitFor(`document.readyState === 'complete'`)
+	const over, ended = `slo_seconds: 60, deadline_at: '2026-01-01T00:01:00Z'`, `ended_at: '2026-01-01T00:02:01Z'`
+	for expression, want := range map[string]string{
+		"outcome({state: 'queued', " + over + "})":                                         "! deadline is over",
+		"outcome({state: 'running', " + over + ", probability: 0.2, at_risk: true})":       "! at risk: 20 %",
+		"outcome({state: 'refused', " + over + "})":                                        "–",
+		"outcome({state: 'queued', slo_seconds: 60, deadline_at: '2999-01-01T00:00:00Z'})": "–",
+		"columns.late.cell({state: 'failed', " + over + ", " + ended + "})[0]":             "✕ failed",
+		"columns.late.cell({state: 'finished', " + over + ", " + ended + "})[0]":           "61 s",
+	} {
+		var got string
+		if err := p.Eval("import('/web/jobs.js').then((j) => j."+expression+")", &got); err != nil {
+			t.Errorf("%s: %v", expression, err)
+		} else if got = strings.ReplaceAll(got, "\u00a0", " "); got != want {
+			t.Errorf("%s = %q, want %q", expression, got, want)
+		}
+	}
+}
+
 // An error of 0 means that no run was held out. The chart has no point for it.
 func TestBrowser_DrawsOnlyKnownErrors(t *testing.T) {
 	p := startBrowser(t).Page(t, open(t, bustest.New(t), gateway.Options{}).url, 1440, 900)

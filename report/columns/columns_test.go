@@ -53,6 +53,12 @@ batch   time  reason
 `, columns.Layout{Width: 38},
 		},
 		{
+			"an instant is not cut", "job\tmodel\tdeadline\n" +
+				"x\ta-model-with-a-long-name\t11-29 14:12:45Z\n", `job  model                   deadline
+x    a-model-with-a…  11-29 14:12:45Z
+`, columns.Layout{Width: 37},
+		},
+		{
 			"colours", "a\tb\tc\nx\tmissed\t1\nok\tmodel\t2\n",
 			"\x1b[1ma\x1b[0m   \x1b[1mb\x1b[0m       \x1b[1mc\x1b[0m\n" +
 				"x   \x1b[31mmissed\x1b[0m  1\n\x1b[32mok\x1b[0m  model   2\n", columns.Layout{Color: true},
