@@ -33,6 +33,7 @@ class Sent:
     def send(self, message, may_be_lost=False):
         if message["type"] == "unit":
             self.units.append((message["epoch"], message["seconds"]))
+            self.batch_size = message.get("batch_size")
 
     def flush(self, seconds):
         pass
@@ -126,6 +127,18 @@ class KerasTest(unittest.TestCase):
         self.data()
         _session.session().finish()
         self.assertEqual(self.sent.units, [(1, 13.0), (2, 13.0)])
+
+    def test_batches_of_a_loop(self):
+        """The last one is smaller."""
+        model = type("Model", (), {"train_on_batch": lambda own, x: setattr(self, "now", self.now + 1)})
+        _frameworks.keras_model(types.SimpleNamespace(Trainer=model, Model=model))
+        own = model()
+        for epoch in range(2):
+            for size in (64, 64, 56):
+                own.train_on_batch(types.SimpleNamespace(shape=(size, 8)))
+        self.data()
+        _session.session().finish()
+        self.assertEqual((self.sent.units, self.sent.batch_size), ([(1, 3.0), (2, 3.0)], 64))
 
     def test_a_child_does_not_report_the_epoch_of_its_parent(self):
         self.fit(1)

@@ -281,14 +281,15 @@ class PositionTest(UnitsTest):
         self.assertEqual([(u.steps, u.is_partial) for u in s.units], [(4, False)] * 3)
 
     def test_episodes_before_the_steps(self):
-        s = Script()
-        for _ in s.epochs(3):
-            s.now += 20
-            for _ in range(4):
-                s.tracker.at(s.position, s.tick())
-                s.step()
-        self.assertEqual(s.finish(), [])
-        self.assertEqual(len(s.units), 3)
+        for steps in (1, 4):
+            s = Script()
+            for _ in s.epochs(3):
+                s.now += 20
+                for _ in range(steps):
+                    s.tracker.at(s.position, s.tick())
+                    s.step()
+            self.assertEqual(s.finish(), [])
+            self.assertEqual(len(s.units), 3)
 
     def test_examples_after_some_epochs(self):
         s = Script()

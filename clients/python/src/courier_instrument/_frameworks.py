@@ -245,8 +245,6 @@ def perceptron(module):
 
     def epoch_ended(call):
         own, fit = call.args[0], session().fit
-        if fit is None:
-            return
         values = {"train_loss": own.loss_curve_[-1]}
         if own.early_stopping:
             name = "val_accuracy" if hasattr(own, "classes_") else "val_r2"
@@ -255,7 +253,7 @@ def perceptron(module):
 
     owner = module.BaseMultilayerPerceptron
     observe(owner, "_fit_stochastic", before=before, always=always)
-    observe(owner, "_update_no_improvement_count", after=epoch_ended)
+    observe(owner, "_update_no_improvement_count", after=lambda call: session().fit and epoch_ended(call))
 
 
 def gradient_boosting(module):

@@ -211,7 +211,8 @@ class Tracker:
             # Episodes are played before the steps that learn from them. If most of the time passes between the
             # steps of two epochs, it is unknown which of them it belongs to. Some epochs save examples.
             self._units += 1
-            self._mostly_gap += not unit.loaders and unit.steps > 1 and 2 * self._gaps[-1] > now - unit.began
+            share = 0.5 if unit.steps > 1 else 0.9  # some set gradients to zero after the forward pass
+            self._mostly_gap += not unit.loaders and self._gaps[-1] > share * (now - unit.began)
             unit.is_partial |= 2 * self._mostly_gap >= self._units
             unit.is_partial |= before is not None and before.is_partial
         else:

@@ -83,7 +83,9 @@ class Torch(Tracker):
     def step(self, optimizer, now, batch_size=None):
         if not self.has_steps and self.unit is not None:
             self.unit.optimizers.clear()  # of the steps that backward has counted
-        self.has_steps, self._batch_size = True, batch_size or self._batch_size
+        self.has_steps = True
+        if self.unit is None or not self.unit.steps:  # the last one may be smaller
+            self._batch_size = batch_size or self._batch_size
         self._step(id(optimizer), now)
 
     def _step(self, optimizer, now):
