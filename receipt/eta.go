@@ -18,7 +18,7 @@ type ETA struct {
 	Confidence float64    `json:"confidence,omitempty"`
 }
 
-// ReadETA returns the predicted end of a running job from its last advice.
+// ReadETA returns the predicted end of a running job, and its upper bound by the last advice.
 func ReadETA(ctx context.Context, b *bus.Bus, s *schemas.JobStatus) (*ETA, error) {
 	e := &ETA{EndsAt: s.PredictedEndAt}
 	subject := schemas.JobSubject(s.JobID, schemas.EventAdvice)
@@ -70,10 +70,13 @@ func (e *ETA) addAdvice(a *schemas.Advice, s *schemas.JobStatus) {
 		return
 	}
 	e.Confidence = a.Confidence
-	if end := after(a.At, running.PredictedSeconds); end != nil {
-		e.EndsAt = end
+	if e.EndsAt == nil {
+		e.EndsAt = after(a.At, running.PredictedSeconds)
 	}
-	e.LatestAt = after(a.At, running.UpperBoundSeconds)
+	latest := after(a.At, running.UpperBoundSeconds)
+	if latest != nil && (e.EndsAt == nil || latest.After(*e.EndsAt)) { // the advice may be older than the prediction
+		e.LatestAt = latest
+	}
 }
 
 // Text describes the prediction, with the time left at an instant.
@@ -92,5 +95,5 @@ func (e *ETA) Text(now time.Time) string {
 func clock(t time.Time) string { return t.UTC().Format("15:04:05Z") }
 
 func left(t, now time.Time) string {
-	return max(0, t.Sub(now)).Round(time.Second).String()
+	return schemas.FormatSeconds(max(0, t.Sub(now)).Round(time.Second).Seconds())
 }

@@ -149,3 +149,19 @@ func TestMoveText_ExplainsAMove(t *testing.T) {
 		t.Errorf("text = %q, want %q", got, want)
 	}
 }
+
+// The end is the one of the status, as in all other views; an older advice that ends before adds no bound.
+func TestETA_PrefersTheCurrentPrediction(t *testing.T) {
+	now := time.Date(2026, time.May, 1, 12, 0, 0, 0, time.UTC)
+	end, seconds, bound := now.Add(10*time.Minute), 60.0, 90.0
+	for ago, hasBound := range map[time.Duration]bool{time.Hour: false, -9 * time.Minute: true} {
+		e := &ETA{EndsAt: &end}
+		a := &schemas.Advice{Chosen: &schemas.Alternative{PredictedSeconds: &seconds, UpperBoundSeconds: &bound}}
+		a.At = now.Add(-ago)
+		e.addAdvice(a, &schemas.JobStatus{})
+		if !e.EndsAt.Equal(end) || (e.LatestAt != nil) != hasBound {
+			t.Errorf("with advice of %s ago: ends %s, at the latest %v, want %s and a bound: %t",
+				ago, e.EndsAt, e.LatestAt, end, hasBound)
+		}
+	}
+}

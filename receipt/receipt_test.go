@@ -145,9 +145,9 @@ func TestETA_Text(t *testing.T) {
 	}{
 		{
 			receipt.ETA{EndsAt: after(60), LatestAt: after(90), Confidence: 0.95},
-			"about 12:01:00Z (in 1m0s), before 12:01:30Z (in 1m30s) with probability 0.95",
+			"about 12:01:00Z (in 60 s), before 12:01:30Z (in 90 s) with probability 0.95",
 		},
-		{receipt.ETA{EndsAt: after(60)}, "about 12:01:00Z (in 1m0s)"},
+		{receipt.ETA{EndsAt: after(60)}, "about 12:01:00Z (in 60 s)"},
 		{receipt.ETA{}, "not known yet"},
 	} {
 		if got := c.eta.Text(noon); got != c.want {
