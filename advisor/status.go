@@ -300,7 +300,7 @@ func list(c *cluster.Cluster, q *schemas.JobListRequest) ([]schemas.JobStatus, s
 		s := statusOf(j)
 		if isSearch {
 			searched++
-			if !selects(q, &s) || q.AtRisk && !j.IsAtRisk() {
+			if !selects(q, &s) || q.AtRisk && (j.State != schemas.StateRunning || !j.IsAtRisk()) {
 				continue
 			}
 		}

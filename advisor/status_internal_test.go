@@ -114,6 +114,7 @@ func TestList_Searches(t *testing.T) {
 	}
 	c.Apply(risky, 9, risky.At)
 	c.Job("d-1").Risk = &schemas.Risk{JobStamp: risky.JobStamp}
+	c.Job("c-1").Risk = &schemas.Risk{JobStamp: schemas.JobStamp{JobID: "c-1", Run: 1}} // it has ended
 	for name, test := range map[string]struct {
 		q    schemas.JobListRequest
 		want []string
