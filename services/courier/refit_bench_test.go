@@ -55,9 +55,11 @@ func benchmarkRefit(b *testing.B, where string, epochs int) {
 		SLO:        schemas.Duration(time.Hour),
 	}
 	refit := func() float64 {
+		ctx, cancel := context.WithTimeout(b.Context(), 10*time.Minute)
+		defer cancel()
 		begin := time.Now()
 		var reply schemas.TrainReply
-		err := l.Bus().Request(b.Context(), schemas.SubjectRegressorTrain, &schemas.TrainRequest{}, &reply)
+		err := l.Bus().Request(ctx, schemas.SubjectRegressorTrain, &schemas.TrainRequest{}, &reply)
 		if err != nil || len(reply.Promoted) != len(schemas.Targets()) {
 			b.Fatalf("train = %+v, %v, want a promotion for each target", reply, err)
 		}
