@@ -174,7 +174,7 @@ var testModules = []string{
 	"github.com/nats-io/nats.go", "github.com/nats-io/nats-server/v2", "github.com/nats-io/nkeys",
 	"gonum.org/v1/gonum",
 	"github.com/prometheus/client_golang", "golang.org/x/sys", "golang.org/x/term",
-	"github.com/creack/pty", "golang.org/x/sync",
+	"github.com/creack/pty", "golang.org/x/sync", "golang.org/x/tools",
 }
 
 const module = "courier"
