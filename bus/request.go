@@ -222,7 +222,7 @@ func (b *Bus) reply(ctx context.Context, e Endpoint, r micro.Request) (reply []b
 var errPanicked = errors.New("the handler panicked")
 
 // requestTimeout bounds a Request whose context has no deadline.
-const requestTimeout = 5 * time.Second
+const requestTimeout = 15 * time.Second
 
 // Request sends a request and decodes the reply. An error of the service is a *schemas.Error;
 // without an answer before the deadline its code is CodeUnavailable. If the user is a person, the
