@@ -159,7 +159,7 @@ func JobOrders() []string {
 // Bottleneck is what limits a running job.
 type Bottleneck string
 
-// Bottlenecks, by the CPU use and the waits of the last two epochs (resource policies, section 3.2).
+// Bottlenecks, by the CPU use and the waits of the last three epochs (resource policies, section 3.2).
 const (
 	BottleneckMemory  Bottleneck = "memory"  // the job waits for memory
 	BottleneckInput   Bottleneck = "input"   // the job waits for its storage, or for batches
@@ -217,7 +217,7 @@ type JobStatus struct {
 	Probability *float64 `json:"probability,omitempty"`
 	// True while a warning is active: the probability fell below the confidence.
 	AtRisk bool `json:"at_risk,omitempty"`
-	// What limits a running job on one node, by its last two epochs: "memory", "input", "cpu",
+	// What limits a running job on one node, by its last three epochs: "memory", "input", "cpu",
 	// "threads" (more threads than available CPUs) or "surplus" (it would be as fast with one CPU less).
 	// Absent if the epochs do not show it.
 	Bottleneck Bottleneck `json:"bottleneck,omitempty"`

@@ -58,7 +58,7 @@ func (j *Job) LastUse() speed.StepReport { return speed.MeanOf(reportsOf(j.Uses)
 // Window returns the last epochs of a running job if they show how it runs with its current CPUs; nil if
 // they do not.
 func (j *Job) Window() []speed.StepReport {
-	if j.State != schemas.StateRunning || len(j.Uses) < speed.MinReports ||
+	if j.State != schemas.StateRunning || len(j.Uses) == 0 ||
 		j.Uses[0].Shape.WorkerCores != int(j.Setting.Processes()) { // no epoch with the current CPUs has ended
 		return nil
 	}

@@ -81,8 +81,12 @@ func TestJob_Bottleneck(t *testing.T) {
 		},
 	} {
 		j := &Job{State: schemas.StateRunning, Setting: schemas.Setting{CPUs: 2}}
+		least := speed.MinReports
+		if test.want == schemas.BottleneckThreads {
+			least = 2
+		}
 		for n := range 5 {
-			if got := j.Bottleneck(); n < speed.MinReports && got != "" {
+			if got := j.Bottleneck(); n < least && got != "" {
 				t.Errorf("%s: after %d epochs: %q", test.name, n, got)
 			}
 			j.addUse(measuredEpoch(test.epoch), false)

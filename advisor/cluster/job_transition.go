@@ -225,12 +225,6 @@ func (j *Job) moved(e *schemas.Moved, storedAt time.Time) bool {
 	}
 	isBarred := e.Outcome == schemas.MoveUndone || e.Outcome == schemas.MoveRefused
 	switch {
-	case e.Outcome == schemas.MoveKept && j.Advice != nil:
-		// The runner ignored advice until now, so the next one is published even if it is the same.
-		advice := *j.Advice // snapshots share it
-		advice.At = time.Time{}
-		j.Advice = &advice
-		return true
 	case e.Move == schemas.MoveLoaders && isBarred:
 		j.MovesLoaders = false // for the rest of the run
 		return true

@@ -53,7 +53,7 @@ func TestPlan_FollowsTheQueue(t *testing.T) {
 func TestPlan_LeavesJobsAlone(t *testing.T) {
 	for name, change := range map[string]func(j *training){
 		"without a model":         func(j *training) { j.Model = nil },
-		"with a short window":     func(j *training) { j.Window = j.Window[:1] },
+		"with a short window":     func(j *training) { j.Window = j.Window[:2] },
 		"that jump":               func(j *training) { j.Window[1].StepSeconds *= 2 },
 		"that end soon":           func(j *training) { j.RemainingSamples /= 100 },
 		"that rest":               func(j *training) { j.Record.RestUntil = now.Add(time.Second) },

@@ -28,9 +28,11 @@ type StepReport struct {
 }
 
 // IsStable reports whether the last reports show a job that can be judged: enough of them, in one
-// shape, with similar step times.
+// shape, with similar step times. Two are enough for threads that wait for CPUs, which can make a step ten
+// times longer: a move rests on their waits, which scatter less than speeds.
 func IsStable(window []StepReport) bool {
-	if len(window) < MinReports {
+	mean := MeanOf(window)
+	if len(window) < 2 || len(window) < MinReports && !mean.hasManyThreads() {
 		return false
 	}
 	var sum, squares float64
@@ -43,9 +45,8 @@ func IsStable(window []StepReport) bool {
 		squares += s * s
 	}
 	n := float64(len(window))
-	mean := sum / n
-	variance := max(0, squares/n-mean*mean) * n / max(1, n-1)
-	return math.Sqrt(variance) <= maxVariation*mean
+	variance := max(0, squares/n-sum*sum/n/n) * n / (n - 1)
+	return math.Sqrt(variance) <= maxVariation*mean.StepSeconds
 }
 
 // FindBottleneck returns the first bottleneck that a stable window shows, or "". surplusLoss is the part
@@ -61,10 +62,10 @@ func FindBottleneck(window []StepReport, surplusLoss float64) schemas.Bottleneck
 		return schemas.BottleneckCPU
 	case reaches(m.InputWaitRatio, inputWaitThreshold):
 		return schemas.BottleneckInput
-	case m.IsContended() && m.Shape.WorkerCores == 1:
-		return schemas.BottleneckCPU
-	case m.IsContended():
+	case m.hasManyThreads():
 		return schemas.BottleneckThreads
+	case m.IsContended():
+		return schemas.BottleneckCPU
 	case m.IsIdle() && m.CPUPressureRatio < surplusPressureThreshold &&
 		reaches(surplusLossThreshold, surplusLoss):
 		return schemas.BottleneckSurplus
@@ -79,6 +80,9 @@ func (r *StepReport) IsContended() bool {
 		reaches(r.CPUPressureRatio, contentionThreshold) &&
 		reaches(r.WorkerCPURatio+r.CPUPressureRatio, demandThreshold)
 }
+
+// hasManyThreads reports whether the job is contended, and fewer CPUs may be better.
+func (r *StepReport) hasManyThreads() bool { return r.IsContended() && r.Shape.WorkerCores > 1 }
 
 // IsIdle reports whether the job hardly uses its CPUs, and would not if none of its processes waited for one.
 func (r *StepReport) IsIdle() bool {

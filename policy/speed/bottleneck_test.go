@@ -69,12 +69,19 @@ func TestIsStable(t *testing.T) {
 	}
 	moved := step(1, 1, 1)
 	moved[2].Shape.Workers++
+	waiting := step(1, 1)
+	for i := range waiting {
+		waiting[i].Shape.WorkerCores = 2
+		waiting[i].WorkerCPURatio, waiting[i].CPUPressureRatio = 0.5, 0.5
+	}
 	tests := map[string]struct {
 		window []speed.StepReport
 		want   bool
 	}{
-		"two equal":          {step(1, 1), true},
-		"one":                {step(1), false},
+		"three equal":        {step(1, 1, 1), true},
+		"two":                {step(1, 1), false},
+		"two that wait":      {waiting, true},
+		"one that waits":     {waiting[:1], false},
 		"variation of 0.09":  {step(0.91, 1, 1.09), true},
 		"variation of 0.11":  {step(0.89, 1, 1.11), false},
 		"two shapes":         {moved, false},

@@ -6,7 +6,7 @@ package speed
 const (
 	// A window is judged with MinReports reports in one shape whose step times have at most the
 	// coefficient of variation maxVariation.
-	MinReports   = 2
+	MinReports   = 3
 	maxVariation = 0.1
 
 	// Bottlenecks.

@@ -150,7 +150,7 @@ func TestElastic_ATrainingThatWaitsForItsInputGetsLoaders(t *testing.T) {
 	paced.Go(func() {
 		defer begin.Close()
 		texts := map[int]string{
-			2: "number of loaders from 0 to 2", 3: "loaders 2", 6: "number of loaders from 2 to 4", 7: "loaders 4",
+			3: "number of loaders from 0 to 2", 4: "loaders 2", 7: "number of loaders from 2 to 4", 8: "loaders 4",
 		}
 		for n := 1; n <= j.epochs && !t.Failed(); n++ {
 			_, err := fmt.Fprintln(begin)
