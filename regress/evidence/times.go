@@ -111,8 +111,9 @@ func (m *measuredTimes) squaresAt(n int) spread {
 	return m.squaresAtEnds[min(k, len(m.points)-1)]
 }
 
-// The slowest of the recentRuns is kept within so many deviations, about those of a bound at 0.95: what one of
-// five runs took is not less likely than one in twenty, and the last run may be the first of many.
+// The slowest of the recentRuns is kept within so many deviations, about those of a bound at 0.95, if the others
+// do not explain it: the last run may be the first of many. It counts in full from a fifth more deviations on, so
+// that the slowest of runs that vary as usual does not count.
 const (
 	recentRuns  = 5
 	withinBound = 2.0
@@ -143,8 +144,9 @@ func fitCurve(all []*measuredTimes, i int, variance sharedVariance) Configuratio
 		r := robustMeanOf(clipAround(m.column(k), maxDeviation), pooled, weight, robustTails, nil)
 		d := m.freedom(k)
 		v := max((weight*pooled+ownWeight*r.squares)/(weight+d), minRunDeviation*minRunDeviation)
-		slowest := max(0, min(maxDeviation, m.slowest(k)-r.location)) / withinBound
-		v = max(v, slowest*slowest)
+		slowest := max(0, min(maxDeviation, m.slowest(k)-r.location))
+		deviation := max(0, min(slowest/withinBound, 3*(slowest-withinBound*math.Sqrt(v))))
+		v = max(v, deviation*deviation)
 		p := posterior{r.location, v / r.number, v, weight + d}
 		if k > 0 && n <= maxSingleEpochs {
 			t.addBetween(before, p, m.points[k-1], usualEpochs(m.curves, m.points[k-1], n))
