@@ -196,8 +196,11 @@ func outcomeOf(text string) (outcome string, known bool) {
 	word, _, _ := strings.Cut(strings.ToLower(text), " ")
 	word = strings.TrimPrefix(strings.TrimPrefix(word[strings.LastIndexByte(word, '.')+1:], "job_"), "state_")
 	outcome, known = outcomes[word]
-	if done, all, found := strings.Cut(word, "/"); found && numberOf(all) > 0 { // 1/1
-		return map[bool]string{true: schemas.EventFinished}[done == all], true
+	if done, all, found := strings.Cut(word, "/"); found && numberOf(all) > 0 { // completions of a Kubernetes job
+		if done == all {
+			return schemas.EventFinished, true
+		}
+		return "", true
 	}
 	return outcome, known
 }

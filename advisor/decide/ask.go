@@ -48,7 +48,7 @@ func AskRunning(c *cluster.Cluster, j *cluster.Job, now time.Time) *Question {
 
 		Last: j.Advice,
 		WasLikely: j.Advice != nil && j.Advice.Decision == schemas.MeetsSLO &&
-			(j.Advice.Run == j.Run || !j.IsAtRisk()), // warnings are a part of the state, unlike advice
+			(j.Advice.Run == j.Run || !j.IsAtRisk()), // after a restart warnings are known, advice is not
 		MoreLoaders: j.MoreLoaders(),
 	}
 }

@@ -53,9 +53,9 @@ const retrySeconds = 10;
 // reader returns a function that runs task at once, or for news not before some seconds after the last run.
 // Runs never overlap; a call during a run causes another run. A run that fails is repeated.
 function reader(task, seconds = 0) {
-  let timer, running = false, again = [], began = -Infinity;
+  let timer, running = false, again, began = -Infinity;
   const call = ({ isNews } = {}) => {
-    if (running) again.push(isNews);
+    if (running) again = { isNews: isNews && (again?.isNews ?? true) };
     else if (!isNews) run();
     else timer ??= setTimeout(run, began + 1000 * seconds - performance.now());
   };
@@ -69,9 +69,9 @@ function reader(task, seconds = 0) {
       setTimeout(() => document.hidden || call(), 1000 * retrySeconds);
     });
     running = false;
-    const calls = again;
-    again = [];
-    if (calls.length) call({ isNews: calls.every(Boolean) });
+    const next = again;
+    again = undefined;
+    if (next) call(next);
   };
   return call;
 }

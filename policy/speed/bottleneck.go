@@ -32,7 +32,7 @@ type StepReport struct {
 // times longer: a move rests on their waits, which scatter less than speeds.
 func IsStable(window []StepReport) bool {
 	mean := MeanOf(window)
-	if len(window) < 2 || len(window) < MinReports && !mean.hasManyThreads() {
+	if len(window) < 2 || len(window) < MinReports && !mean.hasTooManyThreads() {
 		return false
 	}
 	var sum, squares float64
@@ -62,7 +62,7 @@ func FindBottleneck(window []StepReport, surplusLoss float64) schemas.Bottleneck
 		return schemas.BottleneckCPU
 	case reaches(m.InputWaitRatio, inputWaitThreshold):
 		return schemas.BottleneckInput
-	case m.hasManyThreads():
+	case m.hasTooManyThreads():
 		return schemas.BottleneckThreads
 	case m.IsContended():
 		return schemas.BottleneckCPU
@@ -81,8 +81,8 @@ func (r *StepReport) IsContended() bool {
 		reaches(r.WorkerCPURatio+r.CPUPressureRatio, demandThreshold)
 }
 
-// hasManyThreads reports whether the job is contended, and fewer CPUs may be better.
-func (r *StepReport) hasManyThreads() bool { return r.IsContended() && r.Shape.WorkerCores > 1 }
+// hasTooManyThreads reports whether the job is contended, so that fewer CPUs may make it faster.
+func (r *StepReport) hasTooManyThreads() bool { return r.IsContended() && r.Shape.WorkerCores > 1 }
 
 // IsIdle reports whether the job hardly uses its CPUs, and would not if none of its processes waited for one.
 func (r *StepReport) IsIdle() bool {

@@ -198,6 +198,7 @@ func (p *timePredictor) times(c *Configuration) times {
 // total returns the log seconds of the first n epochs, 1 or more. The support must not be NeverRun.
 func (t *times) total(n int) posterior {
 	p := t.curve.at(n, t.of.model.PaceVariance)
+	// A few runs may agree by chance. They vary at least as much as their epochs make them.
 	white, correlated := t.of.model.epochNoise(t.curve.ConfigurationTimes)
 	p.run = max(p.run, (white+t.curve.OddVariance)/float64(n)+meanCorrelated(correlated, n))
 	p.location += t.estimate.mean

@@ -216,5 +216,6 @@ func (r *chooser) noteUnnamed(b *block) {
 	if last := r.unnamed; last != nil {
 		r.falls += boolInt(x.value < *last) - 2*boolInt(x.value > *last)
 	}
-	r.unnamed = &x.value
+	last := x.value // the block may change
+	r.unnamed = &last
 }

@@ -43,7 +43,7 @@ func (r *recogniser) isEvident() bool {
 				return i > 0 && agrees(x.value, b.end.Sub(r.held[i-1].end).Seconds())
 			}
 			isRate := x.name.unknown == 0 && x.unit != unitPercent && x.value != math.Trunc(x.value)
-			return x.name.kind != kindRate || !isBareError(&x.name) || isRate // of no server
+			return x.name.kind != kindRate || !isBareError(&x.name) || isRate // a server counts errors
 		}
 		hasBatches := b.hasBatches && (i == 0 || i < len(r.held)-1)
 		isShown := hasBatches || b.isTold || slices.ContainsFunc(b.readings, isOfEpoch)

@@ -201,6 +201,7 @@ func (s *scanner) leadOf(begin, end int) byte {
 var (
 	thousands = regexp.MustCompile(`^[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?`)
 	fraction  = regexp.MustCompile(`^\d+,\d+`)
+	listRest  = regexp.MustCompile(`^,?\d`)
 )
 
 // separated returns the value of "1,234.5" or "0,51" at i, whose first digits end at end, and where it
@@ -210,8 +211,8 @@ func (s *scanner) separated(i, end int) (float64, int) {
 	if s.name.isEmpty() || end+1 >= len(t) || t[end] != ',' || !isDigit(t[end+1]) {
 		return 0, end
 	}
-	isOver := func(n int) bool { // and no list goes on
-		return n > 0 && (i+n+1 >= len(t) || !isDigit(t[i+n]) && !(t[i+n] == ',' && isDigit(t[i+n+1])))
+	isOver := func(n int) bool { // neither a digit nor another number of a list follows
+		return n > 0 && !listRest.Match(t[i+n:])
 	}
 	if n := len(thousands.Find(t[i:])); isOver(n) {
 		return parseNumber(bytes.ReplaceAll(t[i:i+n], []byte(","), nil)), i + n
