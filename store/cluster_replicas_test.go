@@ -3,6 +3,7 @@ package store_test
 import (
 	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -92,6 +93,24 @@ func TestCluster_StopsThePreviousWriterOnEveryReplica(t *testing.T) {
 	}
 }
 
+// A replica may keep a block that was given up and repeated. A repeated batch computes roll-ups on another
+// one, or fails. The test inserts the block again on the first server, then on both.
+func TestCluster_ComputesNothingOfDoubleRows(t *testing.T) {
+	t.Parallel()
+	servers, b := startReplicas(t), bustest.New(t)
+	c := openReplicas(t, b, servers)
+	writer, repeated := writeFifty(t, c.Databases()[0])
+	repeated.Redelivered = true
+	for _, d := range openLocals(t, servers, c) {
+		must(t, writer.Write(t.Context(), repeated))
+		wantNumber(t, d, 50, "SELECT sum(samples) AS n FROM node_minute")
+		must(t, d.Exec(t.Context(), "INSERT INTO node_sample SELECT * FROM node_sample WHERE number < 20"+again))
+	}
+	if err := writer.Write(t.Context(), repeated); err == nil || !strings.Contains(err.Error(), "twice") {
+		t.Errorf("error %v, want one that names an event that is there twice", err)
+	}
+}
+
 // Statements of a shard with replicas wait for most of them; those of a single server do not.
 func TestCluster_WritesWithAQuorumOfReplicas(t *testing.T) {
 	t.Parallel()
@@ -136,7 +155,7 @@ func TestReplicas_MissThePositionsOfALostServer(t *testing.T) {
 		must(t, d.Exec(t.Context(), "SYSTEM START FETCHES log_position"))
 	}
 
-	c = openClusterAtSecond(t, b, servers)
+	c = openClusterAt(t, b, servers, 1)
 	verifyCluster(t, b, c)
 	stop = run(t, c)
 	awaitSequences(t, replicas[1], publishJobs(t, b, "lost-"))
@@ -149,7 +168,7 @@ func TestReplicas_MissThePositionsOfALostServer(t *testing.T) {
 func TestReplicas_ContinueAnInsertOfALostServer(t *testing.T) {
 	t.Parallel()
 	servers, b := cluster.StartReplicated(t, 3, 1), bustest.New(t)
-	c := openClusterAtSecond(t, b, servers)
+	c := openClusterAt(t, b, servers, 1)
 	replicas, stop := runReplicas(t, b, servers, c)
 	for _, d := range replicas[1:] {
 		must(t, d.Exec(t.Context(), "SYSTEM STOP FETCHES job_run"))
@@ -206,15 +225,4 @@ func openLocals(t *testing.T, servers *cluster.Servers, c *store.Cluster) (all [
 		all = append(all, storetest.Open(t, servers.URL(i, c.ShardMap().LocalDatabase())))
 	}
 	return all
-}
-
-// openClusterAtSecond opens the cluster by its second server, because a test stops the first one. Its
-// statements have the default timeout, so that a wait for a lost server ends.
-func openClusterAtSecond(t *testing.T, b *bus.Bus, servers *cluster.Servers) *store.Cluster {
-	t.Helper()
-	o := store.Options{URL: servers.URL(1, "courier"), MaxAge: 10 * time.Millisecond}
-	c, err := store.OpenCluster(t.Context(), b, o, cluster.Name, discard, nil)
-	must(t, err)
-	t.Cleanup(func() { must(t, c.Close()) })
-	return c
 }

@@ -22,7 +22,12 @@ import (
 
 func openCluster(t testing.TB, b *bus.Bus, servers *cluster.Servers) *store.Cluster {
 	t.Helper()
-	c, err := tryCluster(t, b, servers)
+	return openClusterAt(t, b, servers, 0)
+}
+
+func openClusterAt(t testing.TB, b *bus.Bus, servers *cluster.Servers, server int) *store.Cluster {
+	t.Helper()
+	c, err := tryClusterAt(t, b, servers.URL(server, "courier"))
 	must(t, err)
 	t.Cleanup(func() { must(t, c.Close()) })
 	return c
@@ -32,13 +37,10 @@ func tryCluster(t testing.TB, b *bus.Bus, servers *cluster.Servers) (*store.Clus
 	return tryClusterAt(t, b, servers.URL(0, "courier"))
 }
 
+// tryClusterAt opens the cluster by a server. Statements have the timeout of a store, because one may get
+// no answer from a server that is killed or starts.
 func tryClusterAt(t testing.TB, b *bus.Bus, url string) (*store.Cluster, error) {
-	o := store.Options{
-		URL:         url,
-		MaxMessages: 64,
-		MaxAge:      10 * time.Millisecond,
-		Timeout:     patience,
-	}
+	o := store.Options{URL: url, MaxMessages: 64, MaxAge: 10 * time.Millisecond}
 	log, reg := slog.New(slog.DiscardHandler), prometheus.NewRegistry()
 	return store.OpenCluster(t.Context(), b, o, cluster.Name, log, reg)
 }

@@ -116,7 +116,7 @@ func (w *batchWriter) clear(ctx context.Context, stream string, first uint64) er
 	if err := w.database.stopWriter(ctx); err != nil && !errors.Is(err, ErrRefused) {
 		return err
 	}
-	d, end, err := w.database.settled(ctx)
+	d, end, err := w.database.settled(ctx, nil)
 	if err != nil {
 		return err
 	}

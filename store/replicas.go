@@ -20,9 +20,11 @@ var replicaSettings = clickhouse.Settings{
 }
 
 // settled returns a database that sees every row which any replica of the shard has: it is on one
-// server, which has fetched all parts of the others. On a server without replicas it is d itself.
-// Call end after the last statement.
-func (d *Database) settled(ctx context.Context) (s *Database, end func(), err error) {
+// server, which has fetched all parts of the others and which refuse (if not nil) accepts. On a server
+// without replicas it is d itself. Call end after the last statement.
+func (d *Database) settled(
+	ctx context.Context, refuse func(*Database) error,
+) (s *Database, end func(), err error) {
 	if !d.hasReplicas() {
 		return d, func() {}, nil
 	}
@@ -34,6 +36,9 @@ func (d *Database) settled(ctx context.Context) (s *Database, end func(), err er
 		}
 		s.shard, s.metrics, s.isReplica = d.shard, d.metrics, true
 		err = s.fetchParts(ctx)
+		if err == nil && refuse != nil {
+			err = refuse(s)
+		}
 		if err == nil {
 			return s, func() { _ = s.Close() }, nil // its statements have ended
 		}

@@ -28,7 +28,7 @@ func Verify(ctx context.Context, b *bus.Bus, d *Database, o VerifyOptions) (*Rep
 	if err := checkTables(ctx, b, d); err != nil {
 		return nil, fmt.Errorf("verify: %w", err)
 	}
-	d, end, err := d.settled(ctx)
+	d, end, err := d.settled(ctx, nil)
 	if err != nil {
 		return nil, fmt.Errorf("verify: %w", err)
 	}

@@ -69,23 +69,6 @@ func TestStore_RepeatsABatchWithoutItsToken(t *testing.T) {
 	}
 }
 
-// A replica may keep a block that was given up and repeated. The test inserts it again.
-func TestStore_ClearsABlockThatClickHouseHasTwice(t *testing.T) {
-	t.Parallel()
-	d := storetest.New(t)
-	writer, b := writeFifty(t, d)
-	must(t, d.Exec(t.Context(), "INSERT INTO node_sample SELECT * FROM node_sample WHERE number < 20"+again))
-	for _, want := range []uint64{70, 50} { // before and after the batch is repeated
-		for _, q := range []string{
-			"SELECT count() AS n FROM node_sample", "SELECT sum(samples) AS n FROM node_minute",
-		} {
-			wantNumber(t, d, want, q)
-		}
-		b.Redelivered = true
-		must(t, writer.Write(t.Context(), b))
-	}
-}
-
 // loseParts deletes the parts of a table from the disk.
 func loseParts(t *testing.T, d *store.Database, table string) {
 	t.Helper()
