@@ -88,17 +88,9 @@ func serverCode(err error) int32 {
 	return 0
 }
 
-// classify adds ErrRefused to permanent errors. Two of them are recognized by their text, because
-// other errors share their code and name.
-//
-// This program sends no empty query. ClickHouse (26.7) reports one if the definition of a table
-// is empty, because the disk was full when the table was created.
+// classify adds ErrRefused to permanent errors. The one of the quota that package engine names is told from
+// those of other quotas by that name.
 func classify(err error) error {
-	if serverCode(err) == codeSyntax && strings.Contains(err.Error(), "Empty query") {
-		return fmt.Errorf("%w: the definition of a table is empty, probably because the disk was "+
-			"full when it was created: drop that table, or the database if it is new, and start "+
-			"again; courier store rebuild restores the rows that the log has: %w", ErrRefused, err)
-	}
 	if serverCode(err) == codeQuotaExceeded && strings.Contains(err.Error(), consoleQuota) {
 		return fmt.Errorf("%w: the embedded ClickHouse of courier all accepts no statements of the "+
 			"default user: name the user courier with its password in the URL; both are in "+
