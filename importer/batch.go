@@ -43,7 +43,7 @@ func (t *table) complete(d *runDraft) {
 	if t.isOfJobs() && t.value(d, FieldModel) == "" {
 		d.values[FieldModel] = d.values[FieldJobName]
 	}
-	isPart := isPerDevice(batchName) &&
+	isPart := perDevice.MatchString(batchName) &&
 		(devices(d.values[FieldDevices]) != 1 || devices(d.values[FieldAccumulation]) > 1)
 	if _, requested := t.o.Columns[FieldBatchSize]; isPart && !requested {
 		d.values[FieldBatchSize] = cmp.Or(t.o.Defaults[FieldBatchSize], partOfBatch)
@@ -53,11 +53,8 @@ func (t *table) complete(d *runDraft) {
 // partOfBatch replaces the batch size of one of several devices or passes: the batch size of the run is unknown.
 const partOfBatch = "of one device"
 
-// isPerDevice reports whether a name is that of the batch size of one device.
-func isPerDevice(name string) bool {
-	name = compact(name)
-	return strings.Contains(name, "perdevice") || strings.Contains(name, "pergpu")
-}
+// perDevice matches the name of the batch size of one device.
+var perDevice = regexp.MustCompile(`(?i)per[_-]?(?:device|gpu)`)
 
 // deviceCount matches a number of devices or passes, such as 4, gpu:a100:4, or cpu=8,gres/gpu=4.
 var deviceCount = regexp.MustCompile(`(?:^|gpu(?:[:=][a-z]\w*)?[:=])(\d+)`)
@@ -120,6 +117,9 @@ func commandFlags(line string) map[string]string {
 		if _, old := strconv.ParseFloat(flags[name], 64); flags[name] == "" || err == nil || old != nil {
 			flags[name] = value
 		}
+	}
+	if strings.Contains(line, ",-") {
+		line = strings.ReplaceAll(line, ",", " ") // a list in JSON
 	}
 	words := strings.Fields(strings.NewReplacer(`"`, " ", "'", " ").Replace(line))
 	for i, word := range words {

@@ -60,7 +60,7 @@ func count(field, text string, limit uint64) (uint64, *Refusal) {
 
 // parseSeconds returns the seconds of a duration, also in the form of ISO 8601, such as PT1H2M3S.
 func parseSeconds(text string) (seconds float64, known bool) {
-	text = strings.TrimSpace(text)
+	text = strings.TrimSpace(strings.TrimSuffix(text, "(s)")) // 3600 second(s)
 	if iso, isISO := strings.CutPrefix(text, "P"); isISO && strings.Contains(iso, "T") {
 		text = strings.ToLower(strings.Replace(iso, "T", "", 1))
 	}
@@ -121,7 +121,7 @@ var (
 	localLayouts = []string{
 		"2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02_15-04-05", "2006/01/02 15:04:05",
 		"2006-01-02T15:04", "2006-01-02 15:04", "2006/01/02 15:04", "2006-01-02", "2006/01/02",
-		"Mon Jan _2 15:04:05 2006",
+		"Mon Jan _2 15:04:05 2006", "Jan _2 15:04:05 2006", "Jan _2 15:04:05 2006 L",
 	}
 )
 

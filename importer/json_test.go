@@ -60,6 +60,12 @@ func TestReader_JSONLines(t *testing.T) {
 			"m b64 c2 e2 on runs from 2020-10-21T00:00:00 8.75s finished 1:4.5 2:4.25\n",
 		},
 		{
+			"flags in a list, and times in words",
+			`{"JOBID":"5","STAT":"DONE","spec":{"container":{"args":["--epochs=3","--batch-size=64"]}},"model":"m","cpus":2,` +
+				`"properties":{"StartTimeUtc":"2024-05-01T10:00:00Z"},"RUN_TIME":"60 second(s)"}`,
+			"m b64 c2 e3 on runs from 2024-05-01T10:00:00 60s finished\n",
+		},
+		{
 			"a document",
 			"{\n\"per_device_train_batch_size\": 8, \"num_train_epochs\": 2, \"model\": \"m\", \"cpus\": 2,\n" +
 				`"log_history": [{"epoch": 0.5, "loss": 2}, {"epoch": 1.0, "eval_accuracy": 0.5}, ` +

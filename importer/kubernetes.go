@@ -42,7 +42,7 @@ func completePod(cells map[string]string) bool {
 	main, isFound, n := "", false, 0
 	for ; cells[fmt.Sprintf(form, n)+"name"] != ""; n++ {
 		container := fmt.Sprintf(form, n)
-		command := strings.ReplaceAll(cells[container+"command"]+","+cells[container+"args"], ",", " ")
+		command := cells[container+"command"] + "," + cells[container+"args"]
 		flags := commandFields(commandFlags(command))
 		isTraining := flags[FieldBatchSize] != "" || flags[FieldEpochs] != ""
 		if n == 0 || isTraining && !isFound {

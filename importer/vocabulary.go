@@ -85,7 +85,7 @@ var durations = []string{FieldSeconds, FieldEpochSeconds, FieldStartup}
 // prefixes stand before the names of parameters and results in exports of tracking tools, and before
 // counts.
 var prefixes = regexp.MustCompile(`^(?i:(?:number|num|no\.?)[_ ]of[_ ]|` +
-	`(?:params?|parameters|metrics?|config|cfg|args?|hparams?|hyper_?param(?:eter)?s|summary|inputs?|in|attributes|values?|tags\.mlflow|sys)[./ :](?:args[./])?|(?:params|user_attrs|config|hparams)_)_*`)
+	`(?:params?|parameters|metrics?|config|cfg|args?|hparams?|hyper_?param(?:eter)?s|summary|inputs?|in|attributes|values?|properties|tags\.mlflow|sys)[./ :](?:args[./])?|(?:params|user_attrs|config|hparams)_)_*`)
 
 // otherMeanings are names that equal a known name without its separators, but mean something else.
 var otherMeanings = []string{
@@ -107,6 +107,8 @@ func meaningsOf(field, name string) []string {
 		if !output.ColumnOf(group).IsHeldOut {
 			all = append(all, compact(last))
 		}
+	case FieldCommand: // jobSpec.container.args
+		all = append(all, compact(last))
 	case FieldModel, FieldDataset: // train.model, but not teacher.model
 		if output.ColumnOf(group).IsTraining {
 			all = append(all, compact(last))

@@ -30,6 +30,7 @@ type block struct {
 	hasResults  bool
 	hasScore    bool // other results than those that an encoder prints, too
 	isHeldOut   bool // all results are of held-out data
+	hasOther    bool // numbers of unknown meaning that are no counts
 	hasTraining bool // results of batches, or of the training
 	isPublished bool
 	isEnded     bool // a line reports the end, see isEnd
@@ -126,6 +127,7 @@ func (b *block) addLine(l *line, section scope, p progress, at time.Time) {
 	for i := range l.fields {
 		f := &l.fields[i]
 		if !isReading(f) {
+			b.hasOther = b.hasOther || f.name.flags == 0 && f.name.counter == countsNothing && !f.isWhole
 			continue
 		}
 		hasContent = hasContent || f.name.kind != kindNone || f.unit != unitTime
@@ -133,12 +135,12 @@ func (b *block) addLine(l *line, section scope, p progress, at time.Time) {
 		if s == scopeNone {
 			s = section
 		}
-		if isTimeOfPart(f, s, p) {
-			continue
+		if f.name.kind == kindTime && (s >= scopeTest || p != noProgress) {
+			continue // the duration of a validation or of a batch
 		}
 		if isResult(f) {
 			b.isHeldOut = s >= scopeTest && (b.isHeldOut || !b.hasResults)
-			b.hasResults, b.hasScore = true, b.hasScore || f.name.kind != kindOther
+			b.hasResults, b.hasScore = true, b.hasScore || f.name.kind != kindOther || f.name.flags&flagWeak == 0
 		}
 		b.set(f, s, levelOf(f, p), l.text)
 		if isResult(f) && (s == scopeTrain || s == scopeNone && p != noProgress) {
@@ -193,11 +195,6 @@ func isResult(f *field) bool {
 func isBareError(n *name) bool {
 	isBare := n.scope == scopeNone || n.unknown > 0
 	return n.flags&flagCost != 0 || n.kind == kindRate && n.flags&flagWeak != 0 && isBare
-}
-
-// isTimeOfPart reports whether a duration is that of a validation or of a batch.
-func isTimeOfPart(f *field, s scope, p progress) bool {
-	return f.name.kind == kindTime && (s >= scopeTest || p != noProgress)
 }
 
 // set keeps the value of a field.

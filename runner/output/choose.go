@@ -198,13 +198,12 @@ func metricRank(x *reading) (rank int, ok bool) {
 
 // unnamedOf returns the score of the training whose name is only that of its data; nil: none.
 func unnamedOf(b *block) *reading {
-	i := slices.IndexFunc(b.readings, func(x reading) bool {
-		return x.name.kind == kindUnnamed && x.scope == scopeTrain && x.seen == 1
-	})
-	if i < 0 {
-		return nil
+	for i := range b.readings {
+		if x := &b.readings[i]; x.name.kind == kindUnnamed && x.scope == scopeTrain && x.seen == 1 {
+			return x
+		}
 	}
-	return &b.readings[i]
+	return nil
 }
 
 // noteUnnamed follows the score of the training that has no other name. It is a loss if it mostly falls.

@@ -42,7 +42,7 @@ func (r *recogniser) isEvident() bool {
 			if x.name.kind == kindTime {
 				return i > 0 && agrees(x.value, b.end.Sub(r.held[i-1].end).Seconds())
 			}
-			isRate := x.name.unknown == 0 && x.unit != unitPercent && x.value != math.Trunc(x.value)
+			isRate := x.name.unknown == 0 && x.unit != unitPercent && x.value != math.Trunc(x.value) && !b.hasOther
 			return x.name.kind != kindRate || !isBareError(&x.name) || isRate // a server counts errors
 		}
 		hasBatches := b.hasBatches && (i == 0 || i < len(r.held)-1)
@@ -80,12 +80,6 @@ func (r *recogniser) mayBeInitial() bool {
 	}
 	r.isShifted = true
 	return false
-}
-
-// isTraining reports whether all epochs that are held have results of a training. Numbered files,
-// clients and tests have none.
-func (r *recogniser) isTraining() bool {
-	return !slices.ContainsFunc(r.held, func(b *block) bool { return !b.hasTraining && !b.isBare })
 }
 
 // publish reports the epochs that are held.
@@ -126,15 +120,6 @@ func (r *recogniser) event(b *block) EpochReport {
 // maxKnown bounds the names of readings.
 const maxKnown = 256
 
-// noteKnown remembers the names of readings.
-func (r *recogniser) noteKnown(b *block) {
-	for i := range b.readings {
-		if len(r.known) < maxKnown {
-			r.known[b.readings[i].name.hash] = true
-		}
-	}
-}
-
 // forget removes readings of the last epoch that no other had: they are results of the whole run.
 func (r *recogniser) forget(b *block) {
 	b.readings = slices.DeleteFunc(b.readings, func(x reading) bool {
@@ -166,7 +151,8 @@ func (r *recogniser) confirmsAtEnd() bool {
 		isReached := last.number == r.requested && (r.rises > 0 || r.requested == 1 || last.hasTraining)
 		return last.isTold || last.hasContent && (last.hasTotal || isReached && r.isEvident())
 	}
-	if r.class == countsSteps || r.class == countsShare && !r.isTraining() {
+	isOther := func(b *block) bool { return !b.hasTraining && !b.isBare } // numbered files, clients and tests
+	if r.class == countsSteps || r.class == countsShare && slices.ContainsFunc(r.held, isOther) {
 		return false
 	}
 	isWhole := last.number == r.requested && len(r.held) > 1

@@ -76,6 +76,9 @@ func (r *recogniser) isDivided(l *line) bool {
 	return r.current.lastValue == float64(r.current.number) || !slices.ContainsFunc(l.fields, isHeldOut)
 }
 
+// iterations is the hash of a name that counts batches behind the number of an epoch.
+var iterations = hashOf([]byte("iterations"))
+
 // find returns the best sighting of a line at or above a class.
 func (r *recogniser) find(l *line) (sighting, bool) {
 	var best sighting
@@ -83,6 +86,9 @@ func (r *recogniser) find(l *line) (sighting, bool) {
 	for i := range l.fields {
 		f := &l.fields[i]
 		c := classOf(f, r.requested)
+		if len(l.fields) == 1 && f.name.hash == iterations && c == countsInner && f.total == 0 {
+			c = countsRounds // in a block with a value per line
+		}
 		if c <= class || c < r.class {
 			continue
 		}

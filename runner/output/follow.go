@@ -141,9 +141,6 @@ func (r *recogniser) open(l *line, s sighting) {
 	if r.isShifted {
 		b.number, r.isShifted = s.number-1, false // the number was read before the shift
 	}
-	if b.begin.IsZero() {
-		b.begin = r.at
-	}
 	b.end = r.at
 	r.current, r.section = b, scopeNone
 }
@@ -156,7 +153,9 @@ func isEnd(l *line, b *block) bool { return l.flags&flagEnd != 0 && b.hasResults
 // stand before it, or batches and its line has results or says that the epoch ended.
 func (r *recogniser) comesAfter(l *line, number *field) bool {
 	hasLines := r.next.hasTraining || r.next.hasBatches && (l.flags&flagEnd != 0 || hasResult(l))
-	return hasLines && l.template != r.stage && r.progressOf(l, number) == noProgress
+	isValue := func(f field) bool { return !f.isWhole }
+	isHeading := l.scope == scopeTrain && l.flags&flagEnd == 0 && !slices.ContainsFunc(l.fields, isValue)
+	return hasLines && !isHeading && l.template != r.stage && r.progressOf(l, number) == noProgress
 }
 
 // take adds a line to the block that it belongs to.
@@ -228,7 +227,11 @@ func (r *recogniser) closeCurrent() {
 	b.isPublished = true
 	r.learnClosing(b)
 	r.closed = b
-	r.noteKnown(b)
+	for i := range b.readings {
+		if len(r.known) < maxKnown {
+			r.known[b.readings[i].name.hash] = true
+		}
+	}
 	r.noteUnnamed(b)
 	r.held = append(r.held, b)
 	if !r.isConfirmed && r.confirms() {

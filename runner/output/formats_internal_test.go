@@ -135,6 +135,8 @@ func TestParser_LeavesOtherCounters(t *testing.T) {
 		"epochs of a leader": repeat(1, 3, "leader epoch: {e}, error rate {v}, records 12{e}0\n"),
 		"numbers of errors":  repeat(1, 3, "node 1 is leader, epoch {e}, applied 12{e}0, error 0\n"),
 		"codes of errors":    repeat(1, 3, "part test-0: leaderEpoch={e}, errorCode=0\nnew: {epoch:{e}, offset:12}\n"),
+		"clocks":             repeat(1, 3, "epoch {e}: offset 0.0{e} delay {v} error 0.{e}\n"),
+		"validators":         repeat(1, 3, "slot {e}0, epoch {e}, attestation accuracy: 9{e}.5%\n"),
 		"benchmarks":         repeat(1, 3, "[{e}/3] batch accuracy: {a} throughput 1200 images/s\n"),
 		"solvers":            repeat(1, 3, "Newton iteration {e}/3: residual {v}, relative error {w}\n"),
 		"requests":           repeat(1, 3, "epoch {e}: 1200{e} requests, error rate 0.{e}%, latency 1.2ms\n"),

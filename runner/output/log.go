@@ -95,10 +95,7 @@ func (g *Log) line(text []byte, at time.Time) []EpochReport {
 		g.current = &logEpoch{newBlock(), EpochReport{Epoch: number}}
 	}
 	g.current.report.At = at
-	isHeldOut, hasSteps := false, false
-	for i := range l.fields {
-		hasSteps = hasSteps || string(l.label(i)) == "data_time" // a part of the time of a step
-	}
+	isHeldOut, hasSteps := false, bytes.Contains(l.text, []byte("data_time")) // a part of the time of a step
 	for i := range l.fields {
 		if !hasSteps || string(l.label(i)) != "time" {
 			isHeldOut = g.field(&l.fields[i], l.text) || isHeldOut

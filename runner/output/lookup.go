@@ -2,6 +2,7 @@ package output
 
 import (
 	"bytes"
+	"regexp"
 	"unicode/utf8"
 )
 
@@ -30,21 +31,15 @@ func (s *scanner) word(i int) int {
 	}
 	if s.isLevel {
 		s.isLevel = false
-		return loggerEnd(s.text, end)
+		if after := end + len(logger.Find(s.text[end:])); after < len(s.text) && s.text[after] == ':' {
+			return after
+		}
 	}
 	return end
 }
 
-// loggerEnd returns the end of ":NAME" at i, as in "INFO:train:Epoch 1", or i.
-func loggerEnd(t []byte, i int) int {
-	if i >= len(t) || t[i] != ':' {
-		return i
-	}
-	if n := bytes.IndexAny(t[i+1:], ": "); n > 0 && t[i+1+n] == ':' {
-		return i + 1 + n
-	}
-	return i
-}
+// logger matches the name of a logger behind its level, as in "INFO:train:Epoch 1".
+var logger = regexp.MustCompile(`^:[^: ]+`)
 
 // wordEnd returns the end of the word at i. A sign belongs to a word if a letter follows it, and "@"
 // and "-" also before a digit, as in mAP@0.5 and mAP50-95.
@@ -170,7 +165,8 @@ func (s *scanner) lookUp(t []byte, isFinal bool) bool {
 		return false
 	}
 	s.name.add(w)
-	s.name.isApart = s.name.isApart || w.scope != scopeNone && !s.isPart
+	s.name.endsApart = w.scope != scopeNone && !s.isPart
+	s.name.isApart = s.name.isApart || s.name.endsApart
 	if w.flags&flagFile == 0 || !hasResult(&s.line) { // but not in "loss: 0.5, saved a.ckpt"
 		s.flags |= w.flags
 	}
@@ -211,5 +207,12 @@ func (n *name) add(w *word) {
 		n.counter = w.counter
 		n.flags &^= flagSetting // learning iteration
 	}
-	n.flags |= w.flags
+	if n.counter == countsEpochs && w.flags&flagEnd != 0 {
+		n.flags &^= flagConfig // epochs done
+	}
+	if n.kind == kindNone || n.kind == kindTime || w.counter != countsNothing {
+		n.flags |= w.flags
+	} else {
+		n.flags |= w.flags &^ flagPart // loss per sample
+	}
 }

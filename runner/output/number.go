@@ -11,6 +11,11 @@ import (
 // number reads the number at i, with its total, unit and mean, and returns where it ends.
 func (s *scanner) number(i int) int {
 	t := s.text
+	if len(s.names) > 0 {
+		if end := s.listed(i); end > i {
+			return end
+		}
+	}
 	if s.isLocation && i > 0 && t[i-1] == ':' {
 		s.isLocation = false
 		return skipDigits(t, i)
@@ -22,7 +27,7 @@ func (s *scanner) number(i int) int {
 	isPath := i > 1 && t[i-1] == '/' && isLetter(t[i-2])
 	if isPath || t[i] == '0' && i+1 < len(t) && t[i+1] == 'x' {
 		s.breakName()
-		return skipAddress(t, i)
+		return i + len(address.Find(t[i:]))
 	}
 	f := field{begin: i}
 	end := skipDigits(t, i+boolInt(!isDigit(t[i]) && t[i] != '.'))
@@ -44,15 +49,15 @@ func (s *scanner) number(i int) int {
 		f.isWhole, end = false, skipDigits(t, end+1)
 		if end+1 < len(t) && t[end] == '.' && isDigit(t[end+1]) { // a version or an address
 			s.breakName()
-			return skipAddress(t, end)
+			return end + len(address.Find(t[end:]))
 		}
 		if end-point == 4 && end+1 < len(t) && t[end] == ',' && isDigit(t[end+1]) && !s.name.isEmpty() {
 			s.breakName() // 1.234,5 has another point
 			return skipDigits(t, end+1)
 		}
 	}
-	if after := exponentEnd(t, end); after > end {
-		f.isWhole, end = false, after
+	if n := len(exponent.Find(t[end:min(end+8, len(t))])); n > 0 {
+		f.isWhole, end = false, end+n
 	}
 	f.value = parseNumber(t[i:end])
 	return s.suffix(f, begin, end)
@@ -78,7 +83,7 @@ func (s *scanner) finish(f field, begin, end int) int {
 	f.isBar, s.isBar = s.isBar && f.total > 0, false
 	if f.unit == unitPercent && end < len(s.text) && s.text[end] == '|' {
 		s.isBar = true
-		return barEnd(s.text, end) // the number behind the bar is more exact
+		return end + 2 + bytes.IndexByte(s.text[end+1:], '|') // the number behind the bar "|██  |" is more exact
 	}
 	isNext := func() bool { // only a blank, a comma or "and" stands since the last duration
 		return slices.Contains([]string{"", " ", "  ", ", ", " and "}, string(s.text[s.durationEnd:begin]))
@@ -101,7 +106,7 @@ func (s *scanner) finish(f field, begin, end int) int {
 		s.name.counter = countsNothing
 		return end
 	}
-	if s.name.kind != kindNone && isNumbered(s.text, end) {
+	if s.name.kind != kindNone && nextNumber.Match(s.text[end:]) {
 		if f.isWhole {
 			return end
 		}
@@ -114,7 +119,12 @@ func (s *scanner) finish(f field, begin, end int) int {
 	if s.name.kind == kindTime && f.value == 1 && f.unit == unitNone && counted.Match(s.text[end:]) {
 		return end // time of 1 sample = 0.5 ms
 	}
-	if s.name.kind != kindNone && isElement(s.text, begin, end) {
+	if s.name.kind != kindNone && begin > 0 && s.text[begin-1] == '[' && index.Match(s.text[end:]) {
+		s.name.unknown++ // loss[0] = 0.5
+		s.name.hash = combine(s.name.hash, hashOf(s.text[begin:end]))
+		return end
+	}
+	if s.name.kind != kindNone && !s.isListed && isElement(s.text, begin, end) {
 		s.name.flags |= flagExcluded
 	}
 	s.durationEnd = 0
@@ -127,6 +137,36 @@ func (s *scanner) finish(f field, begin, end int) int {
 
 // counted matches what is counted behind a number that belongs to a name.
 var counted = regexp.MustCompile(`^ \pL+ ?[=:] ?\d`)
+
+// index matches what follows the index of a name, as in "loss[0] = 0.5" and "Err[0]PerSample = 0.5".
+var index = regexp.MustCompile(`^\](?: ?[=:] ?[-\d]|\pL)`)
+
+// numbers matches a list of numbers, and aNumber one of them.
+var (
+	numbers = regexp.MustCompile(`^[-+]?\d[-+.\defEF]*%?(?:[ ,;|]+[-+]?\d[-+.\defEF]*%?)*`)
+	aNumber = regexp.MustCompile(`[^ ,;|]+`)
+)
+
+// listed reads the numbers at i behind a list of names, as in "loss, acc = 0.5, 0.9", and returns where they
+// end; i without such a list.
+func (s *scanner) listed(i int) int {
+	names := s.names
+	if s.names = names[:0]; !s.name.isEmpty() {
+		names = append(names, s.name)
+	}
+	end := i + len(numbers.Find(s.text[i:]))
+	each := aNumber.FindAllIndex(s.text[i:end], -1)
+	after := bytes.TrimLeft(s.text[end:], " ,;|)]")
+	if len(each) != len(names) || len(after) > 0 && isLetter(after[0]) { // 3, 5 batches are other numbers
+		return i
+	}
+	for j, at := range each {
+		s.name, s.isListed = names[j], true
+		end = max(end, s.number(i+at[0]))
+	}
+	s.isListed = false
+	return end
+}
 
 // list matches two numbers without names, which may follow another one.
 var list = regexp.MustCompile(`^\d+\.\d+ +-?\d+\.\d+(?: |$)`)
@@ -151,29 +191,21 @@ func isElement(t []byte, begin, end int) bool {
 	return next < len(t) && (isDigit(t[next]) || t[next] == '\'')
 }
 
-// isNumbered reports whether another number follows at i, as in "loss 12 0.5", "loss 12: 0.5" and
-// "loss (12) 0.5". The first one counts batches, and the name is that of the second one.
-func isNumbered(t []byte, i int) bool {
-	next := i + boolInt(i < len(t) && (t[i] == ':' || t[i] == ')'))
-	isDirect := next > i && next < len(t) && isDigit(t[next]) // batch-350:0.31
-	return isDirect || next+1 < len(t) && t[next] == ' ' && isDigit(t[next+1])
-}
+// nextNumber matches another number, as in "loss 12 0.5", "loss 12: 0.5" and "loss (12) 0.5". The first one
+// counts batches, and the name is that of the second one.
+var nextNumber = regexp.MustCompile(`^(?:[:)]\d|[:)]? \d)`)
 
 // hasValue matches a number behind a colon, a bracket or "is".
 var hasValue = regexp.MustCompile(`^[ :=)]*(?:is )?[-\d]`)
-
-// barEnd returns the end of a bar such as "|███   |" at i.
-func barEnd(t []byte, i int) int {
-	return i + 1 + bytes.IndexByte(t[i+1:], '|') + 1
-}
 
 // leadOf returns the form of a number with which the line begins: '[' for "[0]", ':' for "0:", '|' for
 // "0 | loss 0.5" and "0 loss 0.5"; 0 for other numbers.
 func (s *scanner) leadOf(begin, end int) byte {
 	rest := skipBlanks(s.text, end)
-	if s.name.isScope() && s.name.scope == scopeTrain && len(s.fields) == 0 && rest < len(s.text) &&
-		s.text[rest] == '[' {
-		return '[' // Train: 0 [  50/156 ...]
+	isBatch := bytes.HasPrefix(bytes.TrimPrefix(s.text[rest:], []byte("]")), []byte("["))
+	isMetric := end+2 < len(s.text) && s.text[end] == ',' && s.text[end+1] == ' ' && isLetter(s.text[end+2])
+	if (isBatch || isMetric) && s.name.isScope() && s.name.scope == scopeTrain && len(s.fields) == 0 {
+		return '[' // Train: 0 [  50/156 ...], train: [0][50/156], and Train 0, loss: 0.5
 	}
 	if len(s.fields) > 0 || !s.name.isEmpty() || end >= len(s.text) {
 		return 0
@@ -226,22 +258,17 @@ func (s *scanner) separated(i, end int) (float64, int) {
 	return parseNumber(bytes.Replace(t[i:i+n], []byte(","), []byte("."), 1)), i + n
 }
 
-// totalAfter returns N of "/N" or " of N" at i, and where it ends.
+// totalForm matches "/N" and " of N", also in other languages.
+var totalForm = regexp.MustCompile(`^(?: */ *| +(?:of|von|de|sur|di|van|из) +)\d{1,12}`)
+
+// totalAfter returns the total at i, and where it ends.
 func totalAfter(t []byte, i int) (float64, int) {
-	at := skipBlanks(t, i)
-	switch {
-	case at < len(t) && t[at] == '/':
-		at = skipBlanks(t, at+1)
-	case at > i && at+3 < len(t) && string(t[at:at+3]) == "of ":
-		at += 3
-	default:
+	end := i + len(totalForm.Find(t[i:]))
+	isPart := end+1 < len(t) && (t[end] == '.' || t[end] == '/') && isDigit(t[end+1]) // of a date or an address
+	if end == i || isPart || end < len(t) && isDigit(t[end]) {
 		return 0, i
 	}
-	end := skipDigits(t, at)
-	if end == at || end-at > 12 || end+1 < len(t) && (t[end] == '.' || t[end] == '/') && isDigit(t[end+1]) {
-		return 0, i
-	}
-	return parseNumber(t[at:end]), end
+	return parseNumber(t[i+bytes.IndexAny(t[i:end], "0123456789") : end]), end
 }
 
 // meanAfter returns the number in parentheses at i, such as the running mean of a meter.
@@ -258,28 +285,22 @@ func meanAfter(t []byte, i int) (float64, int) {
 	return 0, i
 }
 
-// clock returns the seconds of mm:ss or h:mm:ss at i, whose first digits end at end.
-func clock(t []byte, i, end int) (float64, int) {
-	if end == i || end-i > 4 || !isDigit(t[i]) {
+// clockForm matches mm:ss or h:mm:ss.
+var clockForm = regexp.MustCompile(`^\d{1,4}(?::\d\d){1,2}(?:\.\d+)?`)
+
+// clock returns the seconds of the clock at i, whose first digits end at end, and where it ends.
+func clock(t []byte, i, end int) (seconds float64, after int) {
+	if end >= len(t) || t[end] != ':' {
 		return 0, end
 	}
-	v := parseNumber(t[i:end])
-	begin := end
-	for parts := 0; parts < 2 && hasPair(t, end, ':'); parts++ {
-		v = v*60 + float64(t[end+1]-'0')*10 + float64(t[end+2]-'0')
-		end += 3
+	after = i + len(clockForm.Find(t[i:]))
+	if after == i || after < len(t) && isDigit(t[after]) {
+		return 0, end
 	}
-	if end > begin && end+1 < len(t) && t[end] == '.' && isDigit(t[end+1]) {
-		after := skipDigits(t, end+1)
-		return v + parseNumber(t[end:after]), after
+	for part := range bytes.SplitSeq(t[i:after], []byte(":")) {
+		seconds = seconds*60 + parseNumber(part)
 	}
-	return v, end
-}
-
-// hasPair reports whether a separator and exactly two digits stand at i.
-func hasPair(t []byte, i int, separator byte) bool {
-	return i+2 < len(t) && t[i] == separator && isDigit(t[i+1]) && isDigit(t[i+2]) &&
-		(i+3 >= len(t) || !isDigit(t[i+3]))
+	return seconds, after
 }
 
 const timeOfDay = `[ T_-]?\d{1,2}(?:[:-]\d\d)+(?:[.,]\d+)?`
@@ -297,35 +318,15 @@ func timestampEnd(t []byte, i int) int {
 		!isDigit(t[end+1]) || t[end] == '.' && bytes.IndexByte(t[end:min(end+4, len(t))], '_') < 0 {
 		return i
 	}
-	after := i + len(timestamp.Find(t[i:min(i+maxTimestamp, len(t))]))
+	after := i + len(timestamp.Find(t[i:]))
 	if after < len(t) && isDigit(t[after]) {
 		return i
 	}
 	return after
 }
 
-// maxTimestamp is the longest text of a date and a time of day.
-const maxTimestamp = 40
-
-// exponentEnd returns the end of an exponent at i, or i.
-func exponentEnd(t []byte, i int) int {
-	if i >= len(t) || t[i]|0x20 != 'e' && t[i] != 'f' {
-		return i
-	}
-	at := i + 1
-	if at < len(t) && (t[at] == '-' || t[at] == '+') {
-		at++
-	}
-	if end := skipDigits(t, at); end > at {
-		return end
-	}
-	return i
-}
-
-func skipAddress(t []byte, i int) int {
-	for i < len(t) && (isDigit(t[i]) || isLetter(t[i]) || t[i] == '.' || t[i] == ':' && i+1 < len(t) &&
-		isDigit(t[i+1])) {
-		i++
-	}
-	return i
-}
+// Exponents, and the rest of a version or an address.
+var (
+	exponent = regexp.MustCompile(`^[eEfF][-+]?\d+`)
+	address  = regexp.MustCompile(`^(?:[a-zA-Z\d.]|:\d)*`)
+)

@@ -118,7 +118,8 @@ func (p *Parser) line(line []byte, isFinal bool, at time.Time) {
 
 // Recognized reports whether the output contained a line of a known format, or a counter of epochs.
 func (p *Parser) Recognized() bool {
-	return p.own.isSeen || p.recogniser != nil && p.recogniser.recognized()
+	r := p.recogniser
+	return p.own.isSeen || r != nil && (r.isConfirmed || r.class == countsEpochs && r.current != nil)
 }
 
 // Exceeded reports whether the output counted more epochs than SetEpochs set.

@@ -80,11 +80,6 @@ func (r *recogniser) restart() *recogniser {
 	return next
 }
 
-// recognized reports whether a counter of epochs is followed.
-func (r *recogniser) recognized() bool {
-	return r.isConfirmed || r.class == countsEpochs && r.current != nil
-}
-
 // line takes a line, and returns the epochs that it shows to have ended. They are valid until the
 // next call.
 func (r *recogniser) line(text []byte, at time.Time) []EpochReport {
@@ -112,7 +107,10 @@ func (r *recogniser) read(text []byte) {
 		r.suggests.note(l, metrics)
 	}
 	s, hasNumber := r.find(l)
-	if !hasNumber && slices.ContainsFunc(l.fields, r.isOfStage) {
+	isOfStage := func(f field) bool { // such as a warm-up, whose total is not the requested one
+		return f.name.counter == countsEpochs && f.total > 0 && classOf(&f, r.requested) == countsInner
+	}
+	if !hasNumber && slices.ContainsFunc(l.fields, isOfStage) {
 		r.next, r.stage = newBlock(), l.template
 		return
 	}
@@ -133,12 +131,6 @@ func (r *recogniser) read(text []byte) {
 		r.noteSection(l)
 	}
 	r.take(l, s, hasNumber, metrics)
-}
-
-// isOfStage reports whether a field is the epoch of a part of the training, such as a warm-up, whose total is not
-// the requested one.
-func (r *recogniser) isOfStage(f field) bool {
-	return f.name.counter == countsEpochs && f.total > 0 && classOf(&f, r.requested) == countsInner
 }
 
 // isOurs reports whether a line belongs to the rank that is followed: the first one with an epoch.

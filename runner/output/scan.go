@@ -2,6 +2,7 @@ package output
 
 import (
 	"bytes"
+	"regexp"
 	"slices"
 	"unicode/utf8"
 )
@@ -14,7 +15,7 @@ const (
 
 // scan reads a line. The result is valid until the next call.
 func (s *scanner) scan(text []byte) *line {
-	*s = scanner{line: line{fields: s.fields[:0], text: text}}
+	*s = scanner{line: line{fields: s.fields[:0], text: text}, names: s.names[:0]}
 	for i := 0; i < len(text); {
 		i = s.next(i)
 	}
@@ -72,6 +73,7 @@ func (s *scanner) punctuation(c byte, i int) {
 			s.breakName()
 		}
 	case ',', ';', '{':
+		s.list()
 		s.breakName()
 	case '-':
 		isDash := i > 0 && (s.text[i-1] == ' ' || s.text[i-1] == '-') && i+1 < len(s.text) && s.text[i+1] == ' '
@@ -86,15 +88,24 @@ func (s *scanner) punctuation(c byte, i int) {
 			s.fields[0].lead, s.fields[1].name.counter = 0, countsSource
 		}
 	case '[', '(':
-		if i > 0 && isLetter(s.text[i-1]) && s.isList(i+1) {
+		if i > 0 && isLetter(s.text[i-1]) && nameList.Match(s.text[i+1:]) {
 			s.breakName()
 		}
 		s.isBracketed = s.name.isEmpty()
 	case ']', ')':
 		if s.isBracketed { // [train] loss=0.1 has a scope for all that follows
+			s.list()
 			s.breakName()
 		}
 		s.isBracketed = false
+	}
+}
+
+// list adds the name to those whose numbers follow, if it may be one of them.
+func (s *scanner) list() {
+	n := &s.name
+	if !s.hasColon && (n.kind != kindNone || n.counter >= countsRounds || n.flags&flagSetting != 0) {
+		s.names = append(s.names, *n)
 	}
 }
 
@@ -111,11 +122,8 @@ func (s *scanner) dropFile(i int) {
 	s.fields = slices.DeleteFunc(s.fields, func(f field) bool { return f.begin > begin })
 }
 
-// isList reports whether the bracket before i holds names with values, as in "Accuracy(count: 3)".
-func (s *scanner) isList(i int) bool {
-	n := bytes.IndexAny(s.text[i:min(i+maxWordSize, len(s.text))], ":=)]")
-	return n >= 0 && s.text[i+n] != ')' && s.text[i+n] != ']'
-}
+// nameList matches names with values behind a bracket, as in "Accuracy(count: 3)".
+var nameList = regexp.MustCompile(`^[^:=)\]]{0,47}[:=]`)
 
 // qualifier skips "@[ IoU=0.50 | area=all ]", which is part of a name.
 func (s *scanner) qualifier(i int) int {

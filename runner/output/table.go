@@ -93,25 +93,14 @@ func (t *table) isScopes(s *scanner) bool {
 
 // namedRow reads "accuracy | 0.5 | 0.6" below a head of scopes.
 func (t *table) namedRow(s *scanner) bool {
-	if len(t.scopes) == 0 || len(s.fields) == 0 {
+	isNamed := func(f field) bool { return !f.name.isEmpty() }
+	if len(t.scopes) == 0 || len(s.fields) != len(t.scopes) || slices.ContainsFunc(s.fields[1:], isNamed) {
 		return false
 	}
-	t.cells = split(s.text, '|')
-	if len(t.cells) != len(t.scopes)+1 {
-		return false
-	}
-	c := bytes.TrimSpace(t.cells[0])
-	var head []byte
-	n := nameOf(c[bytes.LastIndexByte(c, ' ')+1:], &head)
-	s.fields = s.fields[:0]
 	for i, scope := range t.scopes {
-		if f, ok := cell(s, t.cells[i+1]); ok {
-			f.name = n
-			f.name.scope = scope
-			s.fields = append(s.fields, f)
-		}
+		s.fields[i].name = s.fields[0].name
+		s.fields[i].name.scope = scope
 	}
-	s.text = head
 	return true
 }
 
@@ -174,7 +163,9 @@ func (t *table) isHead(s *scanner) bool {
 	if t.isFile {
 		least = 2
 	}
-	if s.words < least || s.known == 0 || hasNumbers(s) {
+	isOfBar := func(f field) bool { return f.total > 0 || f.unit == unitPer || f.unit == unitPercent || f.isClock }
+	isNumber := func(f field) bool { return !isOfBar(f) || !bytes.Contains(s.text, []byte("%|")) }
+	if s.words < least || s.known == 0 || slices.ContainsFunc(s.fields, isNumber) {
 		return false
 	}
 	text := bytes.TrimLeft(s.text, "# ")
@@ -215,14 +206,6 @@ func (t *table) isHead(s *scanner) bool {
 	}
 	t.names, t.head, t.counter, t.separator = names, head, column, separator
 	return true
-}
-
-// hasNumbers reports whether a line has numbers, other than those of a bar.
-func hasNumbers(s *scanner) bool {
-	isNumber := func(f field) bool {
-		return !(f.total > 0 || f.unit == unitPer || f.unit == unitPercent || f.isClock)
-	}
-	return slices.ContainsFunc(s.fields, isNumber) || len(s.fields) > 0 && !bytes.Contains(s.text, []byte("%|"))
 }
 
 // nameOf returns the meaning of a name, and appends its text to head, which may be nil.

@@ -121,11 +121,12 @@ var definitions = []struct {
 	{word{kind: kindRate}, "merror wer cer per eer error_rate"},
 	{word{kind: kindRate, flags: flagWeak}, "error err errors"},
 	{word{kind: kindOther}, `
-		r2 bleu rouge rougel psnr ssim reward spearman pearson kappa mcc ndcg meteor cider recall
+		r2 bleu rouge rougel reward spearman pearson kappa mcc ndcg meteor cider recall
 		precision`},
+	{word{kind: kindOther, flags: flagWeak}, "psnr ssim"}, // encoders print them, too
 	{word{kind: kindLoss}, `
 		loss losses logloss mlogloss multi_logloss binary_logloss deviance 损失 損失 손실 потери потеря
-		perte verlust pérdida perda perdita strata kayıp verlies`},
+		perte verlust pérdida perda perdita strata kayıp verlies втрати втрата ztráta förlust`},
 	{word{kind: kindLoss, flags: flagWeak}, `
 		nll crossentropy xent objective elbo ce bce cross_entropy cross-entropy`},
 	{word{kind: kindLoss, flags: flagWeak | flagCost}, "cost"},
@@ -133,7 +134,7 @@ var definitions = []struct {
 	{word{kind: kindPerplexity}, "ppl perplexity"},
 	{word{kind: kindAccuracy}, `
 		准确率 精度 正确率 準確率 正解率 정확도 точность précision genauigkeit exactitude exactitud accuratezza
-		precisión acurácia precisão dokładność doğruluk nauwkeurigheid`},
+		precisión acurácia precisão dokładność doğruluk nauwkeurigheid точність přesnost noggrannhet akurasi`},
 	{word{scope: scopeTrain}, `
 		train training learn trn tr 训练 訓練 学習 훈련 학습 обучение entraînement entrenamiento treino`},
 	{word{scope: scopeValidation}, `
@@ -141,7 +142,7 @@ var definitions = []struct {
 		验证 驗證 検証 검증 валидация validierung validación validação validate`},
 	{word{scope: scopeTest}, "test testing tst 测试 測試 テスト 테스트 тест"},
 	{word{counter: countsEpochs}, `
-		epoch ep epoche époque epoca época epoka эпоха 轮 輪 轮次 轮数 エポック
+		epoch ep epoche époque epoca época epoka эпоха епоха epocha epok 轮 輪 轮次 轮数 エポック
 		에폭 에포크 epoch_num ep.`},
 	{word{counter: countsEpochs, flags: flagConfig}, "epochs"},
 	{word{counter: countsRounds}, "iteration iter round tree generation cycle it pass 迭代 次迭代"},
@@ -173,7 +174,7 @@ var definitions = []struct {
 		num number every warmup n interval freq frequency from until maximum after_n for max_epochs
 		num_epochs since save_every decay milestone`},
 	{word{flags: flagSetting}, `
-		lr learning_rate learning momentum dropout seed gamma beta alpha epsilon wd grad_norm gnorm mem
+		lr lrate learning_rate learning momentum dropout seed gamma beta alpha epsilon wd grad_norm gnorm mem
 		memory size speed throughput ips fps tokens words samples_per_second param params v_num label
 		labels gpu_mem second sec/step`},
 	{word{flags: flagNeutral | flagEnd}, "done finished complete completed end ended ends"},
@@ -181,7 +182,8 @@ var definitions = []struct {
 	{word{flags: flagForeign}, `
 		downloading download downloaded would dry plan planned resuming resume resumed restored
 		restoring loaded found loading_from extracting fetched unpacking installing scheduled skipping skip
-		skipped collecting passed failed pytest retrying waiting verifying uploading copying will`},
+		skipped collecting passed failed pytest retrying waiting verifying uploading copying will attestation
+		validators finalized peers`},
 	{word{flags: flagFile}, `
 		checkpoint checkpoints saved saving save improved improve wrote writing early-stopping
 		stopped reverting snapshot`},
@@ -205,6 +207,13 @@ var definitions = []struct {
 func init() {
 	for _, d := range definitions {
 		define(d.meaning, d.words)
+	}
+	for head := range strings.FieldsSeq("train training trainings val valid validation validierungs test dev eval") {
+		for tail := range strings.FieldsSeq("loss acc accuracy error verlust genauigkeit") { // in one word
+			compound := *vocabulary[hashOf([]byte(tail))]
+			compound.scope = vocabulary[hashOf([]byte(strings.TrimSuffix(head, "s")))].scope
+			define(compound, head+tail)
+		}
 	}
 	for _, unit := range []struct { // which may have another meaning as words
 		seconds float64
