@@ -63,7 +63,7 @@ func (r *Reader) csv(name string, in io.Reader) error {
 		for i, text := range cells[:min(len(cells), len(header))] {
 			row.cells[header[i]] = cell(text)
 		}
-		if row.broken == nil && !slices.ContainsFunc(cells, func(text string) bool { return cell(text) != "" }) {
+		if err == nil && !slices.ContainsFunc(cells, func(text string) bool { return cell(text) != "" }) {
 			continue // such as the line below the header of a table in Markdown
 		}
 		if err := t.add(row); err != nil {

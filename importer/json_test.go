@@ -66,6 +66,12 @@ func TestReader_JSONLines(t *testing.T) {
 			"m b64 c2 e3 on runs from 2024-05-01T10:00:00 60s finished\n",
 		},
 		{
+			"a command of the user, and a stop",
+			`{"jobId":"5","status":"SUCCEEDED","UserCommand":"python a.py --epochs 3 --batch-size 64","model":"m","cpus":2,` +
+				`"startedAt":1714557600000,"stoppedAt":1714557660000}`,
+			"m b64 c2 e3 on runs from 2024-05-01T10:00:00 60s finished\n",
+		},
+		{
 			"a document",
 			"{\n\"per_device_train_batch_size\": 8, \"num_train_epochs\": 2, \"model\": \"m\", \"cpus\": 2,\n" +
 				`"log_history": [{"epoch": 0.5, "loss": 2}, {"epoch": 1.0, "eval_accuracy": 0.5}, ` +

@@ -139,7 +139,7 @@ var noValue = []string{"nan", "none", "null", "n/a", "na", "nat", "<na>", "none 
 // cell returns the text of a cell, "" if it stands for no value.
 func cell(text string) string {
 	text = strings.TrimSpace(text)
-	if slices.Contains(noValue, strings.ToLower(text)) || strings.Trim(text, ":-") == "" {
+	if slices.Contains(noValue, strings.ToLower(text)) || strings.Trim(text, ":-+=") == "" {
 		return ""
 	}
 	return text

@@ -41,11 +41,11 @@ var fieldNames = []struct {
 	{FieldStartup, "startup_seconds startup"},
 	{FieldStartedAt, "started_at start_time start started start_date datetime_start begin begin_time" +
 		" start_timestamp training_start_time time_start status_start_time job_start_date" +
-		" start_time_utc start_server_timestamp start_ts created created_at creation_time"},
+		" start_time_utc start_server_timestamp start_ts created created_at creation_time gmt_running_time"},
 	{FieldEndedAt, "ended_at end_time end ended finished_at finish_time finished datetime_complete" +
 		" completed completed_at completion_time end_date stop_time end_timestamp" +
 		" training_end_time end_time_utc time_end status_completion_time completion_date" +
-		" end_server_timestamp end_ts finish_date"},
+		" end_server_timestamp end_ts finish_date stopped_at gmt_finish_time"},
 	{FieldAccuracy, "accuracy final_accuracy"},
 	{FieldError, "error error_rate"},
 	{FieldConcurrentJobs, "concurrent_jobs njobs jobs"},
@@ -61,7 +61,7 @@ var fieldNames = []struct {
 	{FieldEpochSeconds, "epoch_seconds epoch_time epoch_duration time_per_epoch seconds_per_epoch" +
 		" sec_per_epoch duration_per_epoch time_this_iter time_epoch epoch_runtime time_this_epoch dur"},
 	{FieldLoss, "loss train_loss training_loss"},
-	{FieldCommand, "command submit_line command_line cmdline args arguments"},
+	{FieldCommand, "command user_command submit_line command_line cmdline args arguments"},
 	{FieldTimeLimit, "time_limit time_limit_raw time_limit_number resource_list_walltime"},
 	{FieldDevices, "devices num_devices n_devices gpus num_gpus n_gpus n_gpu gpu_num gpu_count world_size" +
 		" nproc_per_node gpus_per_node gres alloc_tres req_tres alloc_gres req_gres tres_per_node num_processes"},
@@ -85,7 +85,7 @@ var durations = []string{FieldSeconds, FieldEpochSeconds, FieldStartup}
 // prefixes stand before the names of parameters and results in exports of tracking tools, and before
 // counts.
 var prefixes = regexp.MustCompile(`^(?i:(?:number|num|no\.?)[_ ]of[_ ]|` +
-	`(?:params?|parameters|metrics?|config|cfg|args?|hparams?|hyper_?param(?:eter)?s|summary|inputs?|in|attributes|values?|properties|tags\.mlflow|sys)[./ :](?:args[./])?|(?:params|user_attrs|config|hparams)_)_*`)
+	`(?:params?|parameters|metrics?|config|cfg|args?|hparams?|hyper_?param(?:eter)?s|summary|inputs?|in|attributes|values?|properties|run|tags\.mlflow|sys)[./ :](?:args[./])?|(?:params|user_attrs|config|hparams)_)_*`)
 
 // otherMeanings are names that equal a known name without its separators, but mean something else.
 var otherMeanings = []string{

@@ -190,7 +190,7 @@ func (n *name) add(w *word) {
 		n.flags &^= flagSetting // words took
 	}
 	switch {
-	case w.kind == kindNone, n.kind == kindTime && w.flags&flagCost != 0:
+	case w.kind == kindNone, n.kind == kindTime && w.flags&flagWeak != 0: // clock error
 	case n.kind == kindLoss && w.kind != kindTime && w.kind != kindLoss: // loss_iou is a loss
 		n.unknown++
 	case n.kind == kindDistance && w.kind == kindRate, n.kind == kindRate && w.kind == kindAccuracy: // err-top1

@@ -37,6 +37,10 @@ func (s *scanner) number(i int) int {
 		if s.name.isEmpty() && s.durationEnd == 0 {
 			return after // the time of day, or a bar's
 		}
+		if s.name.kind == kindNone && begin > 0 && t[begin-1] == '[' && after < len(t) && t[after] == ']' {
+			s.breakName() // NAME: [10:00:00]
+			return after
+		}
 		f.value, f.isClock, f.isWhole, f.unit, end = v, true, false, unitTime, after
 		return s.finish(f, begin, end)
 	}

@@ -76,6 +76,8 @@ func TestParser_ReportsThePrintedMetric(t *testing.T) {
 		{"a distance", "Epoch 1/2 loss=0.5 val_rmse=3.2", none, Metric{"val rmse", 3.2}},
 		{"validation wins", "Epoch 1/2 acc=0.99 val_acc=0.9", 0.9, Metric{"val acc", 0.9}},
 		{"accuracy wins over a loss", "Epoch 1/2 val_acc=0.9 val_loss=0.4", 0.9, Metric{"val acc", 0.9}},
+		{"the loss before a decrease", "Epoch 1/2 val loss: 0.4\nValidation loss decreased (0.9 --> 0.4)", none,
+			Metric{"val loss", 0.4}},
 		{"only a loss of the training", "Epoch 1/2 loss=0.5", none, Metric{}},
 		{"JSON", `{"epoch":1,"dev_wer":0.25}`, 0.75, Metric{"dev wer", 0.25}},
 		{"JSON with a percentage", `{"epoch":1,"val_acc":91.5}`, 0.915, Metric{"val acc", 91.5}},

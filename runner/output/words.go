@@ -126,23 +126,24 @@ var definitions = []struct {
 	{word{kind: kindOther, flags: flagWeak}, "psnr ssim"}, // encoders print them, too
 	{word{kind: kindLoss}, `
 		loss losses logloss mlogloss multi_logloss binary_logloss deviance 损失 損失 손실 потери потеря
-		perte verlust pérdida perda perdita strata kayıp verlies втрати втрата ztráta förlust`},
+		perte verlust pérdida perda perdita strata kayıp kaybı verlies втрати втрата ztráta förlust`},
 	{word{kind: kindLoss, flags: flagWeak}, `
-		nll crossentropy xent objective elbo ce bce cross_entropy cross-entropy`},
-	{word{kind: kindLoss, flags: flagWeak | flagCost}, "cost"},
+		nll crossentropy xent elbo ce bce cross_entropy cross-entropy`},
+	{word{kind: kindLoss, flags: flagWeak | flagCost}, "cost objective"}, // of a solver, too,
 	{word{kind: kindDistance}, "rmse mse mae l1 l2 mape rmsle squared absolute square reconstruction"},
 	{word{kind: kindPerplexity}, "ppl perplexity"},
 	{word{kind: kindAccuracy}, `
 		准确率 精度 正确率 準確率 正解率 정확도 точность précision genauigkeit exactitude exactitud accuratezza
-		precisión acurácia precisão dokładność doğruluk nauwkeurigheid точність přesnost noggrannhet akurasi`},
+		precisión acurácia precisão dokładność doğruluk doğruluğu nauwkeurigheid точність přesnost noggrannhet akurasi`},
 	{word{scope: scopeTrain}, `
 		train training learn trn tr 训练 訓練 学習 훈련 학습 обучение entraînement entrenamiento treino`},
 	{word{scope: scopeValidation}, `
 		val valid validation validating dev eval evaluation evaluating evaluate holdout heldout vld vali cv
-		验证 驗證 検証 검증 валидация validierung validación validação validate`},
+		验证 驗證 検証 검증 валидация validierung validación validação validate
+		doğrulama`},
 	{word{scope: scopeTest}, "test testing tst 测试 測試 テスト 테스트 тест"},
 	{word{counter: countsEpochs}, `
-		epoch ep epoche époque epoca época epoka эпоха епоха epocha epok 轮 輪 轮次 轮数 エポック
+		epoch ep epoche époque epoca época epoka эпоха епоха epocha epok dönem 轮 輪 轮次 轮数 エポック
 		에폭 에포크 epoch_num ep.`},
 	{word{counter: countsEpochs, flags: flagConfig}, "epochs"},
 	{word{counter: countsRounds}, "iteration iter round tree generation cycle it pass 迭代 次迭代"},
@@ -168,7 +169,7 @@ var definitions = []struct {
 	{word{flags: flagExcluded}, `
 		best target top5 acc@5 acc5 prec@5 top@5 top-5 top5accuracy patience previous prev baseline min
 		max std count threshold delta improvement bestaccuracy besttest expected_acc correct initial
-		smoothing weight scale scaling norm margin last_best early change diff gap stdev highest lowest
+		smoothing weight scale scaling norm margin last_best early change decreased diff gap stdev highest lowest
 		bestiteration hit@5 hit@10 budget`},
 	{word{flags: flagConfig}, `
 		num number every warmup n interval freq frequency from until maximum after_n for max_epochs
@@ -183,7 +184,7 @@ var definitions = []struct {
 		downloading download downloaded would dry plan planned resuming resume resumed restored
 		restoring loaded found loading_from extracting fetched unpacking installing scheduled skipping skip
 		skipped collecting passed failed pytest retrying waiting verifying uploading copying will attestation
-		validators finalized peers`},
+		validators finalized peers leader quorum`},
 	{word{flags: flagFile}, `
 		checkpoint checkpoints saved saving save improved improve wrote writing early-stopping
 		stopped reverting snapshot`},
