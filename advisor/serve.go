@@ -2,6 +2,8 @@ package advisor
 
 import (
 	"context"
+	"runtime"
+	"slices"
 
 	"courier/bus"
 	"courier/schemas"
@@ -23,7 +25,6 @@ func (a *Advisor) serve(ctx context.Context) error {
 	}
 	endpoints := []bus.Endpoint{
 		bus.Handle(schemas.SubjectJobSubmit, a.submit),
-		bus.Handle(schemas.SubjectJobPredict, a.predict),
 		bus.Handle(schemas.SubjectJobStatus, a.status),
 		bus.Handle(schemas.SubjectJobList, a.list),
 		bus.Handle(schemas.SubjectJobCancel, a.cancelJob),
@@ -35,6 +36,8 @@ func (a *Advisor) serve(ctx context.Context) error {
 		subject := schemas.JobSubject("*", event)
 		endpoints = append(endpoints, bus.HandleEvent(subject, a.personEvent))
 	}
+	predict := bus.Handle(schemas.SubjectJobPredict, a.predict) // changes nothing: each processor answers one
+	endpoints = append(endpoints, slices.Repeat([]bus.Endpoint{predict}, runtime.GOMAXPROCS(0))...)
 	return a.bus.Serve(ctx, bus.Service{
 		Name:        "courier-advisor",
 		Version:     a.o.Version,

@@ -97,7 +97,8 @@ var statusOf = map[schemas.Code]string{
 }
 
 // Serve answers requests in the queue group of the service until ctx ends. It then answers the
-// requests that have arrived, and returns. Each endpoint handles one request at a time.
+// requests that have arrived, and returns. Each endpoint handles one request at a time; one that is
+// listed several times handles as many at once.
 func (b *Bus) Serve(ctx context.Context, s Service) error {
 	svc, err := micro.AddService(b.nc, micro.Config{
 		Name:        s.Name,

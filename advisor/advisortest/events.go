@@ -64,14 +64,3 @@ func SampleOf(node string, h schemas.Hardware, change func(*schemas.Sample)) *sc
 	}
 	return s
 }
-
-// MovedEvent returns the outcome of a move of CPUs.
-func MovedEvent(id, outcome string, from, to uint32, at time.Time) *schemas.Moved {
-	e := &schemas.Moved{
-		Move: schemas.MoveCPUs, Outcome: outcome, Means: schemas.ByWeight,
-		FromBatchSize: 16, ToBatchSize: 16, FromCPUs: from, ToCPUs: to,
-	}
-	e.JobStamp = stamp(id, 1, schemas.MovedID(id, 1, 1))
-	e.At = at
-	return e
-}

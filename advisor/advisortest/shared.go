@@ -18,10 +18,5 @@ func FitShared(node schemas.Hardware, cpus []uint32, others []float64, maxProces
 	return FitOnce(n.runs)
 }
 
-var (
-	// FitTwoCores fits regressors to the runs on Small.
-	FitTwoCores = FitShared(Small, []uint32{1, 2}, []float64{0, 1, 2, 3, 4}, 6)
-
-	// FitWithoutOverload is FitTwoCores of measurements with at most one process for each CPU.
-	FitWithoutOverload = FitShared(Small, []uint32{1, 2}, []float64{0, 1, 2, 3, 4}, 2)
-)
+// FitTwoCores fits regressors to the runs on Small.
+var FitTwoCores = FitShared(Small, []uint32{1, 2}, []float64{0, 1, 2, 3, 4}, 6)

@@ -31,9 +31,9 @@ func (p *problem) evidenceOf(
 func (p *problem) timeEvidence(
 	alt *schemas.Alternative, e *evidence.EpochTime,
 ) *schemas.TimeEvidence {
-	r, c := p.r.EpochTime, p.configuration(alt.BatchSize, alt.CPUs)
+	r := p.r.EpochTime
 	if !e.Known() {
-		atStart := r.rest(c, nil, int(p.EpochsDone()+alt.Epochs))
+		atStart := r.rest(p.configuration(alt.BatchSize, alt.CPUs), nil, int(p.EpochsDone()+alt.Epochs))
 		e = &atStart
 	}
 	t := &schemas.TimeEvidence{
@@ -43,8 +43,8 @@ func (p *problem) timeEvidence(
 		NodeTypeRuns:      uint32(e.Counts.NodeType),
 		ModelRuns:         uint32(e.Counts.Model),
 	}
-	if e.Known() {
-		t.Corrections = r.correctionsOf(&c)
+	if e.Known() && len(r.factors) > 0 {
+		t.Corrections = r.correctionsOf(p.configuration(alt.BatchSize, alt.CPUs))
 	}
 	return t
 }
@@ -64,11 +64,11 @@ func (p *problem) missing(alt *schemas.Alternative) evidence.Missing {
 }
 
 // correctionsOf returns the drift corrections that apply to a configuration.
-func (r *Regressor) correctionsOf(c *evidence.Configuration) []schemas.DriftFactor {
+func (r *Regressor) correctionsOf(c evidence.Configuration) []schemas.DriftFactor {
 	var all []schemas.DriftFactor
 	for i := range r.factors {
 		f := &r.factors[i]
-		if f.Covers(c) {
+		if f.Covers(&c) {
 			all = append(all, schemas.DriftFactor{
 				Scope:     f.Kind,
 				BatchSize: uint32(f.BatchSize),

@@ -71,7 +71,7 @@ type simulatedJob struct {
 // forecast is the result of a simulation.
 type forecast struct {
 	others []simulatedJob // the running jobs, in their order
-	job    simulatedJob   // the job that was added; zero without one
+	job    *simulatedJob  // the job that was added; nil without one
 	path   []progressPoint
 	whole  evidence.EpochTime // of the added job at the load at its start; unknown until it is needed
 }
@@ -152,7 +152,7 @@ func (s *simulation) run(job *plannedJob) forecast {
 
 	f := forecast{others: c.jobs[:len(s.running)], path: c.path}
 	if job != nil {
-		f.job = c.jobs[len(s.running)]
+		f.job = &c.jobs[len(s.running)]
 	}
 	return f
 }

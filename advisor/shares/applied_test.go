@@ -14,9 +14,20 @@ import (
 	"courier/schemas"
 )
 
+// movedEvent returns the outcome of a move of CPUs.
+func movedEvent(id, outcome string, from, to uint32, at time.Time) *schemas.Moved {
+	e := &schemas.Moved{
+		Move: schemas.MoveCPUs, Outcome: outcome, Means: schemas.ByWeight,
+		FromBatchSize: 16, ToBatchSize: 16, FromCPUs: from, ToCPUs: to,
+	}
+	stamp := schemas.Stamp{EventID: schemas.MovedID(id, 1, 1), At: at}
+	e.JobStamp = schemas.JobStamp{Stamp: stamp, JobID: id, Run: 1}
+	return e
+}
+
 // appliedEvent reports that the CPUs of a job changed before an epoch.
 func (c *elasticCluster) appliedEvent(id string, from, to, epoch uint32) *schemas.Moved {
-	e := advisortest.MovedEvent(id, schemas.MoveApplied, from, to, c.now)
+	e := movedEvent(id, schemas.MoveApplied, from, to, c.now)
 	e.EventID, e.Epoch = fmt.Sprintf("%s/applied/%d", id, epoch), epoch
 	return e
 }

@@ -31,7 +31,7 @@ func TestPlan_LeavesOutUndoneAndRefusedMoves(t *testing.T) {
 		t.Run(test.outcome, func(t *testing.T) {
 			c := newElasticCluster(t)
 			c.run("a", 1200*time.Second, 1)
-			e := advisortest.MovedEvent("a", test.outcome, 1, 2, c.now)
+			e := movedEvent("a", test.outcome, 1, 2, c.now)
 			c.apply(e)
 			if diff := cmp.Diff(test.want, c.plan()); diff != "" {
 				t.Errorf("moves (-want +got):\n%s", diff)
@@ -51,7 +51,7 @@ func TestPlan_LeavesOutUndoneAndRefusedMoves(t *testing.T) {
 func TestPlan_LendsNothingForABarredMove(t *testing.T) {
 	c := newElasticCluster(t)
 	c.run("a", 4000*time.Second, 2)
-	c.apply(advisortest.MovedEvent("a", schemas.MoveUndone, 2, 1, c.now))
+	c.apply(movedEvent("a", schemas.MoveUndone, 2, 1, c.now))
 	c.run("b", 2500*time.Second, 1)
 	if diff := cmp.Diff([]string(nil), c.plan()); diff != "" {
 		t.Errorf("moves (-want +got):\n%s", diff)
@@ -71,14 +71,14 @@ func TestCluster_BoundsBarredMoves(t *testing.T) {
 	}
 	before := size()
 	for n := range uint32(2000) {
-		c.apply(advisortest.MovedEvent("a", schemas.MoveRefused, 1, n+2, c.now))
+		c.apply(movedEvent("a", schemas.MoveRefused, 1, n+2, c.now))
 	}
 	if after := size(); after > before+2000 {
 		t.Errorf("the snapshot grew from %d to %d bytes", before, after)
 	}
 
-	c.apply(advisortest.MovedEvent("a", schemas.MoveRefused, 1, 2, c.now.Add(-time.Second)))
-	c.apply(advisortest.MovedEvent("a", schemas.MoveRefused, 1, 2, c.now))
+	c.apply(movedEvent("a", schemas.MoveRefused, 1, 2, c.now.Add(-time.Second)))
+	c.apply(movedEvent("a", schemas.MoveRefused, 1, 2, c.now))
 	var b bytes.Buffer
 	if err := c.Freeze().Encode(&b); err != nil {
 		t.Fatal(err)
@@ -116,7 +116,7 @@ func TestPlan_ExplainsAMove(t *testing.T) {
 	started.At, started.CPUs, started.Epochs, started.Nodes = c.now, 1, 1000, []string{"node-a"}
 	started.Moves = []string{schemas.MoveCPUs}
 	c.apply(started)
-	c.apply(advisortest.MovedEvent("a", schemas.MoveRefused, 1, 3, c.now))
+	c.apply(movedEvent("a", schemas.MoveRefused, 1, 3, c.now))
 
 	planned := shares.PoolOf(c.Cluster, "node-a", c.now).Plan(c.r, c.now)
 	if len(planned) != 1 {

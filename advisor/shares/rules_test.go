@@ -79,7 +79,7 @@ func (v *ruleView) addJob(id string) {
 	}
 	if to := uint32(wideCPUs[v.next(3)]); v.next(3) == 0 && to != cpus {
 		v.barred[id] = []uint32{to}
-		v.apply(advisortest.MovedEvent(id, schemas.MoveUndone, cpus, to, v.now))
+		v.apply(movedEvent(id, schemas.MoveUndone, cpus, to, v.now))
 	}
 }
 

@@ -233,7 +233,8 @@ func TestPlan_MovesCPUsBetweenElasticJobs(t *testing.T) {
 // with more processes than CPUs, which run until then.
 func TestPlan_LendsCPUsOfAnUnknownOverload(t *testing.T) {
 	c := newElasticCluster(t)
-	c.r = advisortest.Load(t, advisortest.FitWithoutOverload)
+	// Measurements with at most one process for each CPU.
+	c.r = advisortest.Load(t, advisortest.FitShared(advisortest.Small, []uint32{1, 2}, []float64{0, 1, 2, 3, 4}, 2))
 	c.run("a", 4000*time.Second, 2)
 	c.run("b", 2500*time.Second, 1)
 	if diff := cmp.Diff([]string{`a lent 2→1 for ""`}, c.plan()); diff != "" {

@@ -197,7 +197,6 @@ func (f *paceFilter) scale() float64 {
 // its own epochs, in order. Without own epochs it is Epochs. It is unknown if the model never ran on
 // the node type, and if no epochs are left.
 func (p *Predictor) Rest(c Configuration, done []Span, total int) EpochTime {
-	c = c.Banded()
 	now := p.times(c)
 	e, n := now.epochs(total), 0
 	for i := range done {
@@ -213,7 +212,7 @@ func (p *Predictor) Rest(c Configuration, done []Span, total int) EpochTime {
 	if n > 1 { // until an epoch is compared, the variance of the whole run includes it
 		f.beyond = now.of.model.PaceVariance
 	}
-	under, then := c, now
+	under, then := c.Banded(), now
 	for i := range done {
 		if u := done[i].Under.Banded(); u != under && u.BatchSize > 0 {
 			under, then = u, now.of.times(&u)
