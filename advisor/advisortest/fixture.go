@@ -96,11 +96,7 @@ var (
 	Large = schemas.Hardware{Cores: 16, CPUModel: "y", Speed: 5e8}
 )
 
-var (
-	Fitted       = FitOn(UnknownNode, TwoProcessors)
-	FittedOnOne  = FitOn(Small)
-	FittedOnBoth = FitOn(Small, Large)
-)
+var Fitted = FitOn(UnknownNode, TwoProcessors)
 
 func Regressors(t testing.TB) decide.Regressors {
 	t.Helper()

@@ -175,14 +175,18 @@ func (p *problem) stop(f *forecast, passage *evidence.Passage, most uint32) evid
 	if p.Request.SLO == 0 {
 		wanted = nearlyCertain
 	}
-	return passage.Stop(func(epochs int) float64 {
-		if p.Request.SLO == 0 {
-			return 1
-		}
-		o := p.outlook(f, uint32(epochs)-done)
-		inTime, _ := o.inTime(p.Left())
-		return inTime
-	}, int(done+most), wanted)
+	inTime := func(epochs int) float64 { return p.inTime(f, uint32(epochs)-done) }
+	return passage.Stop(inTime, int(done+most), wanted)
+}
+
+// inTime returns the probability that some epochs of a forecast end within the SLO; 1 without one.
+func (p *problem) inTime(f *forecast, epochs uint32) float64 {
+	if p.Request.SLO == 0 {
+		return 1
+	}
+	o := p.outlook(f, epochs)
+	probability, _ := o.inTime(p.Left())
+	return probability
 }
 
 // nearlyCertain is the minimum probability at which the fastest alternative is preferred to the
@@ -196,21 +200,13 @@ const unreachableTarget = 0.001
 // chooseEpochs chooses the number of remaining epochs without a reachable target, up to those of a
 // forecast: it maximizes probability times expected accuracy. The probability falls with the epochs.
 func (p *problem) chooseEpochs(alt *schemas.Alternative, f *forecast) uint32 {
-	inTime := func(n uint32) float64 {
-		if p.Request.SLO == 0 {
-			return maxProbability
-		}
-		o := p.outlook(f, n)
-		probability, _ := o.inTime(p.Left())
-		return probability
-	}
 	grid := epochGrid(alt.Epochs)
-	certain := sort.Search(len(grid), func(i int) bool { return inTime(grid[i]) < maxProbability })
+	certain := sort.Search(len(grid), func(i int) bool { return p.inTime(f, grid[i]) < maxProbability })
 	best, highest := min(1, alt.Epochs), -1.0
 	for i, n := range grid {
 		a, probability := p.accuracyAt(alt.BatchSize, p.EpochsDone()+n), maxProbability
 		if i >= certain {
-			probability = inTime(n)
+			probability = p.inTime(f, n)
 		}
 		if worth := probability * a.Mean; worth > highest {
 			best, highest = n, worth

@@ -333,7 +333,7 @@ func TestDecide_PromisesNothingAfterTheDeadline(t *testing.T) {
 // A job with one batch size is promised its time although no accuracy was ever measured. With several
 // batch sizes, or a target, the accuracy decides, and nothing is promised.
 func TestDecide_PromisesATimeWithoutAccuracies(t *testing.T) {
-	r := advisortest.Load(t, advisortest.FittedOnOne)
+	r := advisortest.Load(t, fittedOnOne)
 	r.Accuracy = nil
 	c := cluster.New()
 	now := time.Unix(1_790_000_000, 0).UTC()

@@ -16,7 +16,7 @@ import (
 // with probability one half if it is the predicted time, and with the confidence if it is the bound. The
 // probability rises with the SLO and falls with the number of epochs.
 func TestDecide_DisplaysOneDistribution(t *testing.T) {
-	r, now := advisortest.Load(t, advisortest.FittedOnOne), time.Unix(1_790_000_000, 0).UTC()
+	r, now := advisortest.Load(t, fittedOnOne), time.Unix(1_790_000_000, 0).UTC()
 	for _, tc := range []struct {
 		name    string
 		stops   []uint32 // epochs of earlier jobs, of 40

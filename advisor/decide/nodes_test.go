@@ -14,6 +14,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+var (
+	fittedOnOne  = advisortest.FitOn(advisortest.Small)
+	fittedOnBoth = advisortest.FitOn(advisortest.Small, advisortest.Large)
+)
+
 // askOn decides about a job of 10 epochs with batch size 16 on 2 CPUs.
 func askOn(
 	r decide.Regressors, c *cluster.Cluster, now time.Time, nodes ...string,
@@ -35,7 +40,7 @@ func askOn(
 // Nothing is known about nodes of another type.
 func TestDecide_DistinguishesNodes(t *testing.T) {
 	now := time.Unix(1_790_000_000, 0).UTC()
-	one, both := advisortest.Load(t, advisortest.FittedOnOne), advisortest.Load(t, advisortest.FittedOnBoth)
+	one, both := advisortest.Load(t, fittedOnOne), advisortest.Load(t, fittedOnBoth)
 	none := advisortest.Regressors(t)
 	alone := advisortest.TrueStartup + 10*advisortest.TrueSeconds(16, 2, 1) // on small
 	blind := func(s *schemas.Sample) { s.SpeedOperationsPerSecond = nil }
@@ -131,7 +136,7 @@ func TestDecide_RecognizesANodeWithANewSpeed(t *testing.T) {
 	now := time.Unix(1_790_000_010, 0).UTC()
 	half := advisortest.Small
 	half.Speed /= 2
-	one := advisortest.Load(t, advisortest.FittedOnOne)
+	one := advisortest.Load(t, fittedOnOne)
 	two := advisortest.Load(t, advisortest.FitOn(advisortest.Small, half))
 	for _, c := range []struct {
 		name   string
@@ -190,7 +195,7 @@ func TestCluster_KnowsNodesFromJobs(t *testing.T) {
 		Outcome:  schemas.EventFailed,
 		Setting:  begin.Setting,
 	}, 2, now)
-	if a := askOn(advisortest.Load(t, advisortest.FittedOnBoth), state, now, "n"); a.Chosen.Extrapolated ||
+	if a := askOn(advisortest.Load(t, fittedOnBoth), state, now, "n"); a.Chosen.Extrapolated ||
 		a.Load.ProcessesPerCore != 2.0/16 {
 		t.Errorf("node that only a job has reported: %+v at %+v, want a known time at 2/16 processes per core",
 			a.Chosen, a.Load)
@@ -210,7 +215,7 @@ func TestDecide_UsesTheFullestNode(t *testing.T) {
 	}
 	run("a", 2, 3, "small", advisortest.Small)
 	run("c", 8, 4, "large", advisortest.Large)
-	r := advisortest.Load(t, advisortest.FittedOnBoth)
+	r := advisortest.Load(t, fittedOnBoth)
 	both := askOn(r, state, now, "small", "large")
 	if l := both.Load; l.ConcurrentJobs != 2 || l.Processes != 4 || l.ProcessesPerCore != 2 {
 		t.Errorf("load on both nodes: got %+v, want 4 processes on 2 cores as on small", l)

@@ -14,7 +14,7 @@ import (
 // A job of a model whose jobs stop by themselves is predicted to stop where they did. Its bound is not
 // above that of all of its epochs by much, and past the usual epoch it is predicted to run on.
 func TestDecide_ExpectsEarlyStops(t *testing.T) {
-	r, now := advisortest.Load(t, advisortest.FittedOnOne), time.Unix(1_790_000_000, 0).UTC()
+	r, now := advisortest.Load(t, fittedOnOne), time.Unix(1_790_000_000, 0).UTC()
 	for _, tc := range []struct {
 		name     string
 		stops    []uint32 // of 40 epochs
