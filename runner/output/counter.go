@@ -105,6 +105,11 @@ func (r *recogniser) sight(f *field, class counter) (sighting, bool) {
 	if t == nil || t.isDead {
 		return sighting{}, false
 	}
+	if b := r.current; class == countsEpochs && r.class == countsRounds && b != nil && !r.isAsked(f) &&
+		(b.hasTotal && b.number < r.requested || b.number == 1 && r.isSourced) {
+		t.isDead = true // the epochs of each round
+		return sighting{}, false
+	}
 	value := f.value
 	if class == countsSteps {
 		value = f.value * float64(r.requested) / f.total

@@ -120,9 +120,6 @@ func (s *scanner) finish(f field, begin, end int) int {
 			return end
 		}
 	}
-	if s.name.kind == kindTime && f.value == 1 && f.unit == unitNone && counted.Match(s.text[end:]) {
-		return end // time of 1 sample = 0.5 ms
-	}
 	if s.name.kind != kindNone && begin > 0 && s.text[begin-1] == '[' && index.Match(s.text[end:]) {
 		s.name.unknown++ // loss[0] = 0.5
 		s.name.hash = combine(s.name.hash, hashOf(s.text[begin:end]))
@@ -138,9 +135,6 @@ func (s *scanner) finish(f field, begin, end int) int {
 	s.emit(f)
 	return end
 }
-
-// counted matches what is counted behind a number that belongs to a name.
-var counted = regexp.MustCompile(`^ \pL+ ?[=:] ?\d`)
 
 // index matches what follows the index of a name, as in "loss[0] = 0.5" and "Err[0]PerSample = 0.5".
 var index = regexp.MustCompile(`^\](?: ?[=:] ?[-\d]|\pL)`)

@@ -16,6 +16,7 @@ type recogniser struct {
 	ranks     float64 // N of a column of ranks i/N; -1: ranks as in "0:"; 0: none
 	stage     uint64  // template of the lines that count the epochs of another part of the training
 	source    uint64  // the rank or process that is followed; 0: any
+	isSourced bool    // the line has one
 	section   scope   // of a heading
 
 	current       *block          // of the epoch that runs; nil before the first number
@@ -136,6 +137,7 @@ func (r *recogniser) read(text []byte) {
 // isOurs reports whether a line belongs to the rank that is followed: the first one with an epoch.
 func (r *recogniser) isOurs(l *line) bool {
 	source := r.sourceOf(l)
+	r.isSourced = source != 0
 	if source == 0 || source == r.source {
 		return true
 	}
