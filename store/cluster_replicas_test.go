@@ -51,7 +51,7 @@ func TestCluster_StartsWithoutAReplica(t *testing.T) {
 	openReplicas(t, b, servers) // records the shards
 	incomplete := storetest.Open(t, servers.URL(0, "default"))
 	must(t, incomplete.Exec(t.Context(), "DROP DATABASE courier SYNC"))
-	servers.Stop(t, 0)
+	servers.Server(0).Stop(t)
 
 	c := openReplicas(t, b, servers)
 	must(t, c.Migrate(t.Context()))
@@ -150,7 +150,7 @@ func TestReplicas_MissThePositionsOfALostServer(t *testing.T) {
 	}
 	awaitSequences(t, replicas[0], publishJobs(t, b, "unfetched-"))
 	stop()
-	servers.Stop(t, 0)
+	servers.Server(0).Stop(t)
 	for _, d := range replicas[1:] {
 		must(t, d.Exec(t.Context(), "SYSTEM START FETCHES log_position"))
 	}
@@ -179,7 +179,7 @@ func TestReplicas_ContinueAnInsertOfALostServer(t *testing.T) {
 	await(t, "a part that only one server has", func() bool {
 		return selectNumber(t, replicas[1], unfetched) > 0
 	})
-	servers.Stop(t, 0)
+	servers.Server(0).Stop(t)
 	for _, d := range replicas[1:] {
 		must(t, d.Exec(t.Context(), "SYSTEM START FETCHES job_run"))
 	}

@@ -128,10 +128,10 @@ func replicasAreRepaired(t *testing.T, r *replicas) {
 func replicasSurviveKillsOfServers(t *testing.T, r *replicas) {
 	stop := r.run(t)
 	for round, kill := range []func(){
-		func() { r.servers.Kill(t, 0) },
-		func() { r.servers.Kill(t, 1) },
-		func() { r.servers.ZooKeeper().Kill(t) },
-		func() { r.servers.Kill(t, 2); r.servers.ZooKeeper().Kill(t) },
+		func() { r.servers.Server(0).Kill(t) },
+		func() { r.servers.Server(1).Kill(t) },
+		func() { r.servers.ZooKeeper.Kill(t) },
+		func() { r.servers.Server(2).Kill(t); r.servers.ZooKeeper.Kill(t) },
 	} {
 		last := publishJobs(t, r.bus, fmt.Sprintf("kill-%d-", round))
 		kill()
@@ -167,8 +167,8 @@ func replicasSurviveKillsOfTheWriter(t *testing.T, r *replicas) {
 func replicasSurviveTheLossOfAShard(t *testing.T, r *replicas) {
 	stop := r.run(t)
 	r.await(t, publishJobs(t, r.bus, "before-loss-"))
-	r.servers.Stop(t, 2)
-	r.servers.Stop(t, 3)
+	r.servers.Server(2).Stop(t)
+	r.servers.Server(3).Stop(t)
 	last := publishJobs(t, r.bus, "loss-")
 	awaitSequences(t, r.cluster.Databases()[0], last)
 	r.servers.Restart(t, 2)
@@ -327,7 +327,7 @@ func TestReplicas_ReplaceALostServer(t *testing.T) {
 	stop := run(t, c)
 	awaitSequences(t, c.Databases()[0], publishJobs(t, b, "before-"))
 	stop()
-	servers.Stop(t, 1)
+	servers.Server(1).Stop(t)
 	other := storetest.Open(t, servers.URL(0, "default"))
 	await(t, "the end of the lost server", func() bool {
 		err := other.Exec(t.Context(), "SYSTEM DROP REPLICA '2' FROM DATABASE "+c.ShardMap().LocalDatabase())

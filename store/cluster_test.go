@@ -125,7 +125,7 @@ func TestCluster_SurvivesKills(t *testing.T) {
 	stop := run(t, c)
 	for round := range 2 {
 		before := servers.Server(round % 2).Process(t).Pid
-		servers.Kill(t, round%2)
+		servers.Server(round % 2).Kill(t)
 		servers.Server(round%2).AwaitRestart(t, before)
 		awaitProgress(t, c.Databases()[round%2])
 	}

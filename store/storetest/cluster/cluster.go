@@ -36,7 +36,7 @@ type Servers struct {
 	shards    []*Shard // by shard, then by replica
 	replicas  int      // servers of each shard
 	password  string
-	zookeeper *ZooKeeper          // nil: the tables are not replicated
+	ZooKeeper *ZooKeeper          // nil: the tables are not replicated
 	users     map[string][]string // grants by name
 	clusters  []remoteCluster     // in the configuration of all servers
 }
@@ -55,14 +55,11 @@ type Shard struct {
 	edited      string // configuration before the last Edit
 }
 
-// LongVariable turns on the long tests of clusters, if it is set.
-const LongVariable = "COURIER_TEST_CLUSTERS"
-
 // Long skips a test that takes half a minute or more on a busy machine, and that .ci/run runs.
 func Long(t testing.TB) {
 	t.Helper()
-	if os.Getenv(LongVariable) == "" {
-		t.Skip("takes long; set " + LongVariable)
+	if os.Getenv("COURIER_TEST_CLUSTERS") == "" {
+		t.Skip("takes long; set COURIER_TEST_CLUSTERS")
 	}
 }
 
@@ -96,7 +93,7 @@ func StartReplicated(t testing.TB, replicas int, weights ...int) *Servers {
 	if err := storetest.CanReplicate(); err != nil {
 		t.Skip("REPLICAS WERE NOT TESTED:", err)
 	}
-	c := &Servers{replicas: replicas, password: rand.Text(), zookeeper: zookeeper}
+	c := &Servers{replicas: replicas, password: rand.Text(), ZooKeeper: zookeeper}
 	c.set(t, Name, weights)
 	return c
 }
@@ -110,7 +107,7 @@ func (c *Servers) set(t testing.TB, name string, weights []int) {
 	running := len(c.shards)
 	for range max(0, c.replicas*len(weights)-running) {
 		s := &Shard{dir: t.TempDir(), port: storetest.FreePort(t)}
-		if c.zookeeper != nil {
+		if c.ZooKeeper != nil {
 			s.replicaPort = storetest.FreePort(t)
 		}
 		c.shards = append(c.shards, s)
@@ -129,9 +126,6 @@ func (s *Shard) start(t testing.TB) {
 	}
 	s.server = storetest.NewShardIn(t, s.dir, s.port)
 }
-
-// ZooKeeper returns the ZooKeeper of StartReplicated.
-func (c *Servers) ZooKeeper() *ZooKeeper { return c.zookeeper }
 
 // Size returns the number of servers.
 func (c *Servers) Size() int { return len(c.shards) }
@@ -157,18 +151,6 @@ func (c *Servers) HTTPURL(t testing.TB, server int, database string) string {
 
 // Server returns a server, counted from 0.
 func (c *Servers) Server(server int) *storetest.Server { return c.shards[server].server }
-
-// Kill kills a server with SIGKILL. It restarts at once with the same data and ports.
-func (c *Servers) Kill(t testing.TB, server int) {
-	t.Helper()
-	c.shards[server].server.Kill(t)
-}
-
-// Stop ends a server until Restart.
-func (c *Servers) Stop(t testing.TB, server int) {
-	t.Helper()
-	c.shards[server].server.Stop(t)
-}
 
 // Restart starts a stopped server with the same data and the same port for the native protocol.
 func (c *Servers) Restart(t testing.TB, server int) {
@@ -246,8 +228,8 @@ func (c *Servers) configure(t testing.TB) {
 	t.Helper()
 	for i, s := range c.shards {
 		replicated := ""
-		if c.zookeeper != nil {
-			replicated = c.zookeeper.configuration(i)
+		if c.ZooKeeper != nil {
+			replicated = c.ZooKeeper.configuration(i)
 		}
 		s.write(t, "config.d", fmt.Sprintf("<clickhouse><macros><shard>%d</shard>"+
 			"<replica>%d</replica></macros><remote_servers>%s</remote_servers>"+

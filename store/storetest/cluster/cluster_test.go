@@ -67,7 +67,7 @@ func TestCluster_JoinsRealEngines(t *testing.T) {
 	}
 
 	before := c.Server(1).Process(t).Pid
-	c.Kill(t, 1)
+	c.Server(1).Kill(t)
 	c.Server(1).AwaitRestart(t, before)
 	if n := count(t, first); n != 4 {
 		t.Errorf("%d rows after a shard was killed, want 4", n)
