@@ -57,7 +57,7 @@ func TestCluster_WritesEveryEventOnce(t *testing.T) {
 	for _, d := range c.Databases() {
 		await(t, "rows in "+d.Address(), func() bool {
 			n, err := d.Position(t.Context(), "NODE")
-			return err == nil && n > 500
+			return err == nil && n > 200
 		})
 	}
 	last := stopPublishing()

@@ -199,7 +199,7 @@ func publishAll(t *testing.T, b *bus.Bus) (stop func() map[string]uint64) {
 	go func() {
 		last := make(map[string]uint64)
 		defer func() { done <- last }()
-		tick := time.NewTicker(20 * time.Millisecond)
+		tick := time.NewTicker(50 * time.Millisecond)
 		defer tick.Stop()
 		for n := uint64(1); ctx.Err() == nil; n++ {
 			<-tick.C

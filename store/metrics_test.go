@@ -107,7 +107,7 @@ func TestMetrics_ShowWhatIsBehind(t *testing.T) {
 // await waits for a condition.
 func await(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
+	tick := time.NewTicker(100 * time.Millisecond) // each look is a query
 	defer tick.Stop()
 	deadline := time.After(patience)
 	for !ok() {

@@ -233,7 +233,7 @@ func TestStore_RebuildsUnreadableParts(t *testing.T) {
 	for _, table := range []string{"node_sample", "node_minute", "job_run"} {
 		breakParts(t, d, table)
 	}
-	awaitSequences(t, d, map[string]uint64{schemas.StreamNode: 400, schemas.StreamJob: 200})
+	awaitSequences(t, d, map[string]uint64{schemas.StreamNode: 200, schemas.StreamJob: 100})
 	last := stop()
 	awaitSequences(t, d, last)
 	await(t, "the end of the rebuild", func() bool {

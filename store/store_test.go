@@ -88,7 +88,7 @@ func awaitSequences(t testing.TB, d *store.Database, want map[string]uint64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	tick := time.NewTicker(10 * time.Millisecond)
+	tick := time.NewTicker(100 * time.Millisecond) // each look is a query
 	defer tick.Stop()
 	for name, sequence := range want {
 		for {

@@ -152,7 +152,7 @@ func TestVerify_WorksDuringARunningStore(t *testing.T) {
 	last := uint64(0)
 	const firstLate = 1 << 40 // beyond the numbers of publishAll for the same nodes
 	late.Go(func() {
-		tick := time.NewTicker(10 * time.Millisecond)
+		tick := time.NewTicker(50 * time.Millisecond)
 		defer tick.Stop()
 		for n := uint64(1); ; n++ {
 			s := newTestLog()
@@ -172,14 +172,14 @@ func TestVerify_WorksDuringARunningStore(t *testing.T) {
 		}
 	})
 	halt := publishAll(t, b)
-	awaitSequences(t, d, map[string]uint64{schemas.StreamNode: 500, schemas.StreamJob: 50})
+	awaitSequences(t, d, map[string]uint64{schemas.StreamNode: 200, schemas.StreamJob: 50})
 	for range 2 {
 		if _, got := verify(t, b, d, store.VerifyOptions{}, 0); len(got) > 0 {
 			t.Errorf("differences during a running store %+v, want none", got)
 		}
 	}
-	must(t, d.Exec(t.Context(), "DELETE FROM node_sample WHERE sequence < 500 AND number % 2 = 0"))
-	if _, got := verify(t, b, d, store.VerifyOptions{}, 0); got["node_sample"].Missing < 100 {
+	must(t, d.Exec(t.Context(), "DELETE FROM node_sample WHERE sequence < 200 AND number % 2 = 0"))
+	if _, got := verify(t, b, d, store.VerifyOptions{}, 0); got["node_sample"].Missing < 40 {
 		t.Errorf("differences %+v, want the deleted samples", got)
 	}
 	rebuild(t, b, d, schemas.StreamNode)

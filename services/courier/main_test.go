@@ -78,7 +78,7 @@ func within(t testing.TB, d time.Duration) context.Context {
 // await waits for a condition.
 func await(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
+	tick := time.NewTicker(100 * time.Millisecond) // a look is often a query, or reads a log
 	defer tick.Stop()
 	deadline := time.After(patience)
 	for !ok() {

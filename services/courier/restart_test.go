@@ -133,10 +133,10 @@ func TestRestart_EachPartKilledMidwayLosesNothing(t *testing.T) {
 	for _, c := range parts {
 		c.kill()
 		c.start()
-		awaitMore("after "+c.args[0]+" was killed", 30)
+		awaitMore("after "+c.args[0]+" was killed", 15)
 	}
 	clickhouse.Kill(t)
-	awaitMore("after ClickHouse was killed", 30)
+	awaitMore("after ClickHouse was killed", 15)
 	for what, p := range map[string]*os.Process{
 		"the store": parts[2].cmd.Process, "the advisor": parts[4].cmd.Process, "ClickHouse": clickhouse.Process(t),
 	} {
@@ -150,7 +150,7 @@ func TestRestart_EachPartKilledMidwayLosesNothing(t *testing.T) {
 	}
 	server.Stop()
 	server.Restart(t)
-	awaitMore("after the outage of NATS", 30)
+	awaitMore("after the outage of NATS", 15)
 	close(stop)
 	jobs := append(<-done, <-done...)
 	if _, err := spool.Replay(within(t, patience), spoolDir, b, slog.New(slog.DiscardHandler)); err != nil {

@@ -91,7 +91,7 @@ func awaitOutput(ts *testscript.TestScript, _ bool, args []string) {
 
 // awaitScript waits for a condition.
 func awaitScript(ts *testscript.TestScript, what string, ok func() bool) {
-	tick := time.NewTicker(20 * time.Millisecond)
+	tick := time.NewTicker(200 * time.Millisecond) // each look runs the program
 	defer tick.Stop()
 	deadline := time.After(patience)
 	for !ok() {
