@@ -392,7 +392,7 @@ func (q *queue) serve(o advisor.Options, all map[string]advisortest.Files) {
 	if err := advisortest.Promote(ctx, q.b, all); err != nil {
 		q.t.Fatal(err)
 	}
-	o.MoveCPUs, o.Check = advisor.MovesOn, 20*time.Millisecond
+	o.MoveCPUs, o.Check = advisor.MovesOn, 100*time.Millisecond
 	a := advisor.New(q.b, o, slog.New(slog.DiscardHandler), nil)
 	ended := make(chan error, 1)
 	go func() { ended <- a.Run(ctx) }()
