@@ -50,8 +50,8 @@ func program(t *testing.T, name string) string {
 }
 
 func build(dir, name, from string) error {
-	out, err := exec.Command("go", "build", "-tags", "noengine", "-o", filepath.Join(dir, name),
-		from).CombinedOutput()
+	out, err := exec.Command("go", "build", "-tags", "noengine", "-ldflags", "-s -w",
+		"-o", filepath.Join(dir, name), from).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("build %s: %w\n%s", from, err, out)
 	}
