@@ -95,7 +95,7 @@ const partOfLoss = 64
 // better than that of its last batch. Of several losses that are only parts of one, none is chosen.
 func chooseLoss(b *block) (best *reading, isOfParts bool) {
 	best, isTied := b.best(func(x *reading) (rank int, ok bool) {
-		isDistance := x.name.kind == kindDistance && x.scope < scopeTest // of the training; else a metric
+		isDistance := x.name.kind == kindDistance && x.scope < scopeTest && x.name.unknown == 0 // else a metric
 		return lossRank(x), x.name.kind == kindLoss || isDistance
 	})
 	switch {

@@ -157,6 +157,5 @@ func (r *recogniser) confirmsAtEnd() bool {
 	}
 	isWhole := last.number == r.requested && len(r.held) > 1
 	wasStopped := r.first == 1 && r.rises == last.number-1 && last.number >= fewEpochs // early
-	isOfRounds := last.hasTotal && last.isPlain && !last.hasResults && !last.hasOther || last.hasScore
-	return last.hasContent && isOfRounds && (isWhole || wasStopped)
+	return last.hasContent && last.hasScore && (isWhole || wasStopped)
 }

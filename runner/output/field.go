@@ -93,7 +93,8 @@ func (s *scanner) emit(f field) {
 	}
 	if f.name.scope == scopeNone {
 		f.name.scope = s.line.scope
-	} else if f.total > 0 || f.name.counter == countsEpochs || f.name.isApart {
+	} else if isCount := f.name.counter == countsInner && s.text[f.name.end-1]|0x20 == 's'; // Val steps: 20
+	f.total > 0 || f.name.counter == countsEpochs || f.name.isApart && !isCount {
 		s.line.scope = f.name.scope // Test: [1/40] loss: 0.1, and train loss 0.1 acc 0.9
 	}
 	if f.name.flags&flagWeak != 0 && f.name.kind == kindNone && f.name.scope >= scopeTest {

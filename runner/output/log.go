@@ -73,7 +73,10 @@ func (g *Log) line(text []byte, at time.Time) []EpochReport {
 	}
 	l := g.scanner.scan(text)
 	isRow := g.table.read(&g.scanner)
-	i := slices.IndexFunc(l.fields, isEpochNumber)
+	i := slices.IndexFunc(l.fields, func(f field) bool {
+		return f.name.counter == countsEpochs && f.name.kind == kindNone && f.name.flags == 0 &&
+			f.value >= 0 && f.value <= schemas.MaxEpochs && f.value == math.Trunc(f.value)
+	})
 	if i < 0 || !isRow && text[0] != '{' {
 		return nil
 	}
@@ -111,12 +114,6 @@ func (g *Log) line(text []byte, at time.Time) []EpochReport {
 func (l *line) label(i int) []byte {
 	n := &l.fields[i].name
 	return l.text[n.start:n.end]
-}
-
-// isEpochNumber reports whether a field is the number of an epoch.
-func isEpochNumber(f field) bool {
-	return f.name.counter == countsEpochs && f.name.kind == kindNone && f.name.flags == 0 &&
-		f.value >= 0 && f.value <= schemas.MaxEpochs && f.value == math.Trunc(f.value)
 }
 
 // field takes a field of the current epoch, and reports whether it is a result on held-out data.

@@ -10,6 +10,12 @@ import (
 // up one by one if the whole is unknown.
 func (s *scanner) word(i int) int {
 	end := s.wordEnd(i)
+	if end+1 < len(s.text) && s.text[end] == '.' && isDigit(s.text[end-1]) && isDigit(s.text[end+1]) {
+		t := bytes.TrimRight(s.text[i:end], "0123456789")
+		if w := vocabulary[hashOf(t)]; w != nil && w.kind != kindNone {
+			end = i + len(t) // loss0.5
+		}
+	}
 	if s.hasColon {
 		if end+1 < len(s.text) && s.text[end] == '(' && isDigit(s.text[end+1]) {
 			return end + 1 // loss: tensor(0.5)

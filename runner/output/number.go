@@ -120,8 +120,10 @@ func (s *scanner) finish(f field, begin, end int) int {
 			return end
 		}
 	}
-	if s.name.kind != kindNone && begin > 0 && s.text[begin-1] == '[' && index.Match(s.text[end:]) {
-		s.name.unknown++ // loss[0] = 0.5
+	isThreshold := s.name.kind == kindPrecision && !s.hasColon && s.text[begin] == '.' // AP .5
+	isIndex := s.name.kind != kindNone && begin > 0 && s.text[begin-1] == '[' && index.Match(s.text[end:])
+	if isIndex || isThreshold { // loss[0] = 0.5
+		s.name.unknown++
 		s.name.hash = combine(s.name.hash, hashOf(s.text[begin:end]))
 		return end
 	}

@@ -128,7 +128,7 @@ func (r *recogniser) read(text []byte) {
 		r.start()
 	}
 	isHeading := metrics == 0 || l.scope != scopeNone && r.progressOf(l, nil) != noProgress
-	if !hasNumber && isHeading {
+	if isHeading {
 		r.noteSection(l)
 	}
 	r.take(l, s, hasNumber, metrics)

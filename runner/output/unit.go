@@ -42,7 +42,9 @@ func (s *scanner) setUnit(f *field, end, at, after int) int {
 			w = vocabulary[hash]
 		}
 	}
-	if w != nil && w.seconds > 0 && !(at > end && isSymbol(t, at, after)) {
+	isFollowed := after < len(t) && (t[after] == '_' || t[after] == '(' || t[after] == '=')
+	isSymbol := at > end && after == at+1 && (isFollowed || t[at] == 'd' || t[at] < 'a') // G(z): 0.5 D(x): 0.4
+	if w != nil && w.seconds > 0 && !isSymbol {
 		f.value, f.unit, f.isWhole = f.value*w.seconds, unitTime, false
 		if rest := skipBlanks(t, after); rest+1 < len(t) && t[rest] == '/' {
 			f.unit = unitPer // 3.6 s / it
@@ -70,11 +72,4 @@ func (s *scanner) setUnit(f *field, end, at, after int) int {
 	}
 	s.template = combine(s.template, hash)
 	return after
-}
-
-// isSymbol reports whether text[at:after] behind a blank is a letter that begins a name, as the
-// second one in "G(z): 0.5 D(x): 0.4", and is no unit of time.
-func isSymbol(t []byte, at, after int) bool {
-	isFollowed := after < len(t) && (t[after] == '_' || t[after] == '(' || t[after] == '=')
-	return after == at+1 && (isFollowed || t[at] == 'd' || t[at] < 'a')
 }
