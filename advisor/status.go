@@ -160,6 +160,7 @@ func statusOf(j *cluster.Job) schemas.JobStatus {
 		Run:        j.Run,
 		StartedAt:  instant(j.StartedAt),
 		EndedAt:    instant(j.EndedAt),
+		TrainedAt:  instant(j.TrainedAt()),
 		DeadlineAt: instant(j.Deadline()),
 		Bottleneck: j.Bottleneck(),
 		Accuracy:   j.Accuracy,

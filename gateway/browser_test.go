@@ -589,6 +589,7 @@ func TestBrowser_DescribesJobs(t *testing.T) {
 	p := startBrowser(t).Page(t, open(t, bustest.New(t), gateway.Options{}).url, 1440, 900)
 	p.WaitFor(`document.readyState === 'complete'`)
 	const over, ended = `slo_seconds: 60, deadline_at: '2026-01-01T00:01:00Z'`, `ended_at: '2026-01-01T00:02:01Z'`
+	const trained = `trained_at: '2026-01-01T00:01:02Z', `
 	for expression, want := range map[string]string{
 		"outcome({state: 'queued', " + over + "})":                                         "! deadline is over",
 		"outcome({state: 'running', " + over + ", probability: 0.2, at_risk: true})":       "! at risk: 20 %",
@@ -596,6 +597,7 @@ func TestBrowser_DescribesJobs(t *testing.T) {
 		"outcome({state: 'queued', slo_seconds: 60, deadline_at: '2999-01-01T00:00:00Z'})": "–",
 		"columns.late.cell({state: 'failed', " + over + ", " + ended + "})[0]":             "✕ failed",
 		"columns.late.cell({state: 'finished', " + over + ", " + ended + "})[0]":           "61 s",
+		"columns.late.cell({state: 'finished', " + over + ", " + trained + ended + "})[0]": "2 s",
 	} {
 		var got string
 		if err := p.Eval("import('/web/jobs.js').then((j) => j."+expression+")", &got); err != nil {

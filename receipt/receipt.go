@@ -55,8 +55,9 @@ type JobResult struct {
 	Incomplete      bool     `json:"incomplete,omitempty"`
 	WaitSeconds     *float64 `json:"wait_seconds,omitempty"`     // from the request to the start
 	StartupSeconds  *float64 `json:"startup_seconds,omitempty"`  // until the first epoch
-	RunSeconds      *float64 `json:"run_seconds,omitempty"`      // from the start to the end
-	ResponseSeconds *float64 `json:"response_seconds,omitempty"` // from the request to the end
+	RunSeconds      *float64 `json:"run_seconds,omitempty"`      // from the start to the end of the last epoch
+	ResponseSeconds *float64 `json:"response_seconds,omitempty"` // from the request to the end of the last epoch
+	AfterSeconds    *float64 `json:"after_seconds,omitempty"`    // from there to the end
 	Accuracy        *float64 `json:"accuracy,omitempty"`
 	Metric          string   `json:"metric,omitempty"` // behind the accuracy, as printed
 	MetricValue     *float64 `json:"metric_value,omitempty"`
@@ -142,8 +143,9 @@ func (r *JobReceipt) read(s *Story) []*schemas.Epoch {
 	}
 	j := &s.Status
 	r.Result.WaitSeconds = between(j.SubmittedAt, j.StartedAt)
-	r.Result.RunSeconds = between(j.StartedAt, j.EndedAt)
-	r.Result.ResponseSeconds = between(j.SubmittedAt, j.EndedAt)
+	r.Result.RunSeconds = between(j.StartedAt, j.TrainedAt)
+	r.Result.ResponseSeconds = between(j.SubmittedAt, j.TrainedAt)
+	r.Result.AfterSeconds = between(j.TrainedAt, j.EndedAt)
 	return epochs
 }
 

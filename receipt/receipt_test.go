@@ -49,7 +49,7 @@ func story() *receipt.Story {
 		Status: schemas.JobStatus{
 			JobID: "mlp-1", State: schemas.StateFinished, Model: "mlp", Nodes: []string{"a"}, Run: 1,
 			BatchSize: 16, CPUs: 2, Epochs: 3, EpochsDone: 3, Accuracy: ptr(0.9), MetSLO: ptr(false),
-			SubmittedAt: after(-1), StartedAt: after(0), EndedAt: after(38),
+			SubmittedAt: after(-1), StartedAt: after(0), TrainedAt: after(38), EndedAt: after(41),
 		},
 		Events: []schemas.Event{
 			&schemas.Submitted{JobStamp: stamp(-1), Advice: schemas.Advice{
@@ -57,7 +57,7 @@ func story() *receipt.Story {
 				Alternatives: []schemas.Alternative{alternative},
 			}},
 			epoch(1, 12, 10), epoch(2, 22, 10), third,
-			&schemas.Ended{JobStamp: stamp(38), Setting: setting, Outcome: "finished", StartupSeconds: ptr(2.0)},
+			&schemas.Ended{JobStamp: stamp(41), Setting: setting, Outcome: "finished", StartupSeconds: ptr(2.0)},
 		},
 		Neighbours: []schemas.JobStatus{
 			{JobID: "twice", Nodes: []string{"a"}, CPUs: 2, StartedAt: after(22), EndedAt: after(38)},
@@ -79,7 +79,7 @@ func TestReceipt_ComparesPromiseAndResult(t *testing.T) {
 	}
 	const want = `job	mlp-1: finished, batch size 16 on 2 CPUs, 3 of 3 epochs
 predicted	meets SLO, 30 s, at most 35 s with probability 0.95, accuracy 0.9200, SLO of 36 s met with probability 0.970
-result	38 s, start-up 2 s, waited 1 s, accuracy 0.9000 (val error 0.1), SLO missed
+result	38 s, start-up 2 s, waited 1 s, accuracy 0.9000 (val error 0.1), SLO missed, it worked for 3 s after its last epoch
 lost	4 s waiting for storage
 lost	4 s to job twice
 lost	2 s to job once

@@ -124,6 +124,9 @@ func (r *JobReceipt) resultText() string {
 	case r.Result.MetSLO != nil:
 		parts = append(parts, "SLO missed")
 	}
+	if after := r.Result.AfterSeconds; after != nil && *after >= 1 {
+		parts = append(parts, fmt.Sprintf("it worked for %s after its last epoch", schemas.FormatSeconds(*after)))
+	}
 	if len(parts) == 0 {
 		return "unknown"
 	}

@@ -209,6 +209,8 @@ type JobStatus struct {
 	LastSeenAt *time.Time `json:"last_seen_at,omitempty"`
 	// Absent while the job may continue.
 	EndedAt *time.Time `json:"ended_at,omitempty"`
+	// End of the last epoch, which the SLO counts, or of a job with fewer epochs; absent before.
+	TrainedAt *time.Time `json:"trained_at,omitempty"`
 	// Submission time plus SLO.
 	DeadlineAt *time.Time `json:"deadline_at,omitempty"`
 	// Predicted end of a running job; absent if unknown.

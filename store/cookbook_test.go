@@ -189,19 +189,19 @@ func TestViews_ShowTheStateOfAJob(t *testing.T) {
 	}{
 		{"only-submitted", time.Minute, "", line{State: "submitted"}},
 		{"running", time.Minute, "start epoch", line{State: "running", Run: 1, Epochs: 1}},
-		{"in-time", time.Minute, "job-finished", line{"finished", 1, 3, &yes, pointer(11.000000077), false}},
+		{"in-time", time.Minute, "job-finished", line{"finished", 1, 3, &yes, pointer(6.000000042), false}},
 		{
 			"work-after-the-last-epoch", 4500 * time.Millisecond, "start epoch epoch epoch finished",
-			line{"finished", 1, 3, &yes, pointer(5.000000035), false},
+			line{"finished", 1, 3, &yes, pointer(4.000000028), false},
 		},
 		{
 			"cancelled-while-running", time.Minute, "start cancelled",
 			line{"cancelled", 1, 0, nil, pointer(2.000000014), false},
 		},
 		{"lost-with-slo", time.Minute, "start lost", line{"lost", 1, 0, nil, pointer(2.000000014), false}},
-		{"too-late", 2 * time.Second, "job-finished", line{"finished", 1, 3, &no, pointer(11.000000077), false}},
-		{"without-slo", 0, "job-finished", line{"finished", 1, 3, nil, pointer(11.000000077), false}},
-		{"failed", time.Minute, "job-failed", line{"failed", 1, 3, &no, pointer(11.000000077), false}},
+		{"too-late", 2 * time.Second, "job-finished", line{"finished", 1, 3, &no, pointer(6.000000042), false}},
+		{"without-slo", 0, "job-finished", line{"finished", 1, 3, nil, pointer(6.000000042), false}},
+		{"failed", time.Minute, "job-failed", line{"failed", 1, 3, &no, pointer(6.000000042), false}},
 		{"without-epochs", time.Minute, "start incomplete", line{"finished", 1, 0, nil, pointer(2.000000014), true}},
 		{
 			"with-too-few-epochs", time.Minute, "start epoch incomplete",

@@ -181,9 +181,9 @@ func (j *Job) Deadline() time.Time {
 	return j.SubmittedAt.Add(time.Duration(j.Request.SLO))
 }
 
-// trainedAt returns when an ended job completed its last epoch, or when it ended if it did not
-// complete all epochs.
-func (j *Job) trainedAt() time.Time {
+// TrainedAt returns when a job completed its last epoch, or when it ended if it did not complete all epochs;
+// zero if it did neither.
+func (j *Job) TrainedAt() time.Time {
 	if j.LastEpochAt.IsZero() || j.EpochsDone < j.Setting.Epochs {
 		return j.EndedAt
 	}

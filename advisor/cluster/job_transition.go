@@ -192,7 +192,7 @@ func (j *Job) judgeSLO() {
 	}
 	switch j.State {
 	case schemas.StateFinished:
-		met := !j.trainedAt().After(j.Deadline())
+		met := !j.TrainedAt().After(j.Deadline())
 		j.MetSLO = &met
 	case schemas.StateFailed:
 		j.MetSLO = new(bool)

@@ -65,7 +65,7 @@ export function against(runs, room) {
 export function timeline(job, now) {
   const at = (s) => (s ? Date.parse(s) : NaN);
   const begin = at(job.submitted_at ?? job.started_at), deadline = at(job.deadline_at);
-  const end = at(job.ended_at ?? job.predicted_end_at), passed = Math.min(now, at(job.ended_at) || now);
+  const end = at(job.trained_at ?? job.predicted_end_at), passed = Math.min(now, at(job.ended_at) || now);
   const span = 1.04 * (Math.max(...[deadline, end, passed].filter(Number.isFinite)) - begin) || 1;
   const x = (t) => Math.max(0, (200 * (t - begin)) / span);
   const bar = (name, from, to, y, h) => el('rect', { class: name, x: x(from), y, width: Math.max(1, x(to) - x(from)), height: h });

@@ -17,10 +17,10 @@ const share = (h, field) => {
   return known.length && total ? mean(known.map((e) => e[field])) / total : undefined;
 };
 
-// took returns the seconds from the submission, or the start, to the end.
+// took returns the seconds from the submission, or the start, to the end of the last epoch.
 function took({ job: j }) {
   const from = j.submitted_at ?? j.started_at;
-  return j.ended_at && from ? (Date.parse(j.ended_at) - Date.parse(from)) / 1000 : undefined;
+  return j.trained_at && from ? (Date.parse(j.trained_at) - Date.parse(from)) / 1000 : undefined;
 }
 
 // error compares the time of a job with the one predicted at its submission.

@@ -155,10 +155,10 @@ function charts({ job: j, epochs, predictions }) {
   const plain = (v) => +v.toPrecision(3) + '';
   const percents = (v) => `${+(100 * v).toPrecision(3)} %`;
   const ends = predictions.filter((p) => p.ends_at);
-  draw(byId('plot-end'), points(ends, 'at', (p) => at(p.ends_at), (p) => at(p.latest_at), () => at(j.deadline_at), () => at(j.ended_at)), [
+  draw(byId('plot-end'), points(ends, 'at', (p) => at(p.ends_at), (p) => at(p.latest_at), () => at(j.deadline_at), () => at(j.trained_at)), [
     series('predicted end', 'predicted', clock), series('at the latest', 'bound', clock, { dash: [4, 4] }),
     ...(j.deadline_at ? [series('deadline', 'deadline', clock)] : [series('deadline', 'deadline', clock, { show: false })]),
-    series('end', 'measured', clock, { show: Boolean(j.ended_at) }),
+    series('end', 'measured', clock, { show: Boolean(j.trained_at) }),
   ], { left: (v) => new Date(1000 * v).toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit', second: '2-digit' }), from: Infinity });
   const mean = (p) => (p.ends_at && j.epochs > p.epochs_done ? (at(p.ends_at) - at(p.at)) / (j.epochs - p.epochs_done) : undefined);
   draw(byId('plot-epochs'), joined(points(epochs, 'at', (e) => e.duration_seconds), points(ends.filter(mean), 'at', mean)), [

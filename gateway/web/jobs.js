@@ -26,7 +26,7 @@ export function outcome(j) {
 // a predicted end is late when its deadline is over.
 export function late(j) {
   if (!j.deadline_at || !(isOpen(j) || j.state === 'finished')) return undefined;
-  const deadline = Date.parse(j.deadline_at), end = j.ended_at ?? j.predicted_end_at, at = end ? Date.parse(end) : Date.now();
+  const deadline = Date.parse(j.deadline_at), end = j.trained_at ?? j.ended_at ?? j.predicted_end_at, at = end ? Date.parse(end) : Date.now();
   return end || at > deadline ? (at - deadline) / 1000 : undefined;
 }
 

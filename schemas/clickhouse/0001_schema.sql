@@ -535,7 +535,7 @@ CREATE VIEW IF NOT EXISTS jobs (
     end_reason String COMMENT 'Reason of the end in words.',
     last_event_at DateTime64(9, 'UTC') COMMENT 'Time of the last event of the job, UTC.',
     run_seconds Nullable(Float64) COMMENT 'Duration of the last run.',
-    response_seconds Nullable(Float64) COMMENT 'Time from the submission to the end.',
+    response_seconds Nullable(Float64) COMMENT 'Time from the submission to the end of the last epoch, or of a run with fewer epochs.',
     incomplete Nullable(Bool) COMMENT 'Whether the job finished, not after its deadline, with fewer epochs than it should have. A job that may stop early or reached its target accuracy should not have more.',
     met_slo Nullable(Bool) COMMENT 'Whether the job met its SLO, at the end of its last epoch; NULL without an SLO, before the end, or if the job was cancelled, lost or incomplete.',
     mean_epoch_seconds Nullable(Float64) COMMENT 'Mean duration of an epoch.',
@@ -583,7 +583,12 @@ AS SELECT
     if(ended, e.reason, '') AS end_reason,
     greatest(s.at, p.last_at, if(ended, e.at, s.at)) AS last_event_at,
     if(ended, e.duration_seconds, NULL) AS run_seconds,
-    if(ended, dateDiff('nanosecond', s.at, e.at) / 1000000000., NULL) AS response_seconds,
+    if(
+        ended,
+        dateDiff('nanosecond', s.at, if((p.epochs_done >= e.epochs) AND (p.epochs > 0), least(p.trained_at, e.at), e.at))
+        / 1000000000.,
+        NULL
+    ) AS response_seconds,
     toBool(
         state = 'finished' AND greatest(p.epochs_done, e.epochs_done) < e.epochs
         AND (s.slo_seconds = 0 OR response_seconds <= s.slo_seconds)
@@ -594,11 +599,7 @@ AS SELECT
     ) AS incomplete,
     if(
         state IN ('finished', 'failed') AND NOT incomplete AND s.slo_seconds > 0,
-        toBool(
-            state = 'finished'
-            AND dateDiff('nanosecond', s.at, if((p.epochs_done >= e.epochs) AND (p.epochs > 0), p.trained_at, e.at))
-            / 1000000000. <= s.slo_seconds
-        ),
+        toBool(state = 'finished' AND response_seconds <= s.slo_seconds),
         NULL
     ) AS met_slo,
     if(p.epochs > 0, p.epoch_seconds / p.epochs, NULL) AS mean_epoch_seconds,
