@@ -140,6 +140,7 @@ func TestParser_LeavesOtherCounters(t *testing.T) {
 		"rounds of a clock":  repeat(1, 3, "peer 1 offset {v} error 0.{e}\nround {e}/3: accuracy {v} ms\n"),
 		"solvers in a table": "Iteration  Objective  Primal Inf.  Time\n" + repeat(1, 3, "{e}  {v}  0.{e}  {e}s\n"),
 		"rounds of a solver": repeat(1, 3, "cycle {e}/3: residual norm {v}, energy error {w}\n"),
+		"topics":             repeat(1, 3, "pass {e}, document 10/10\n0.5*\"loss\" + 0.4*\"acc\"\n"),
 		"quorums":            repeat(1, 3, "leader of epoch {e}, loss of quorum: 0.{e}\n"),
 		"validators":         repeat(1, 3, "slot {e}0, epoch {e}, attestation accuracy: 9{e}.5%\n"),
 		"benchmarks":         repeat(1, 3, "[{e}/3] batch accuracy: {a} throughput 1200 images/s\n"),

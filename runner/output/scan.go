@@ -72,8 +72,10 @@ func (s *scanner) punctuation(c byte, i int) {
 		if !s.hasColon { // but not in "loss:\t0.5"
 			s.breakName()
 		}
-	case ',', ';', '{':
+	case ',':
 		s.list()
+		s.breakName()
+	case ';', '{', '+': // 0.5*"loss" + 0.4
 		s.breakName()
 	case '-':
 		isDash := i > 0 && (s.text[i-1] == ' ' || s.text[i-1] == '-') && i+1 < len(s.text) && s.text[i+1] == ' '
