@@ -58,7 +58,7 @@ func TestModel_FindsFaultsThatArePutBack(t *testing.T) {
 	for _, m := range mutations {
 		t.Run(m.name, func(t *testing.T) {
 			arguments := []string{
-				"test", "-overlay", overlay(t, m.edits), "-timeout", "0",
+				"test", "-vet=off", "-overlay", overlay(t, m.edits), "-timeout", "0",
 				"-run", "^TestModel$", "-schedules", "2000", ".",
 			}
 			test := exec.CommandContext(t.Context(), "go", arguments...)
