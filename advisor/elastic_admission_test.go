@@ -47,8 +47,10 @@ func newElasticServer(t *testing.T, o Options, nodes ...string) *elasticServer {
 			return false
 		}
 		for _, node := range nodes {
-			q.Nodes = []string{node}
-			if predict(t, s.Bus, q).Load.ProcessesPerCore == 0 {
+			var a schemas.Advice
+			q.Nodes = []string{node} // which is refused until the advisor has its sample
+			err := s.Request(within(t), schemas.SubjectJobPredict, &q, &a)
+			if err != nil || a.Load.ProcessesPerCore == 0 {
 				return false
 			}
 		}
