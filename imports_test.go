@@ -80,7 +80,7 @@ var importGraph = map[string][]string{
 	"simulate/figures": {"policy", "policy/fit", "policy/quality", "policy/speed", "tune/halving"},
 	"simulate/live":    {"advisor", "bus", "schemas"},
 	"demo": {
-		"bus", "collector", "report", "runner", "schemas", "services",
+		"bus", "collector", "runner", "schemas", "services",
 	},
 	"clients/python":    {"bus", "schemas", "services/certs"},
 	"deploy":            {},

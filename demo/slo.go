@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"courier/report"
 	"courier/schemas"
 )
 
@@ -176,7 +175,7 @@ func outcome(met bool) string { return map[bool]string{true: "met", false: "miss
 
 // outcomeText describes whether a job met its SLO, and its accuracy.
 func outcomeText(met bool, accuracy *float64) string {
-	return outcome(met) + " with accuracy " + report.Optional(accuracy, "%.3f")
+	return outcome(met) + " with accuracy " + schemas.OptionalNumber(accuracy, "%.3f")
 }
 
 // otherBatchSize returns a random one of the other batch sizes.
@@ -192,11 +191,11 @@ func (r *Result) WriteText(out io.Writer) error {
 	fmt.Fprintln(out, "\nSLO\tbatch size\tdecision\tpredicted\tmeasured\tresult\taccuracy")
 	for _, j := range r.Jobs {
 		fmt.Fprintf(out, "%s\t%d\t%s\t%s\t%s\t%s\t%s\n", schemas.FormatSeconds(j.SLOSeconds), j.BatchSize,
-			j.Decision, report.OptionalSeconds(j.PredictedSeconds), schemas.FormatSeconds(j.MeasuredSeconds),
-			outcome(j.Met), report.Optional(j.MeasuredAccuracy, "%.3f"))
+			j.Decision, schemas.OptionalSeconds(j.PredictedSeconds), schemas.FormatSeconds(j.MeasuredSeconds),
+			outcome(j.Met), schemas.OptionalNumber(j.MeasuredAccuracy, "%.3f"))
 		fmt.Fprintf(out, "\t%d\tat random\t\t%s\t%s\t%s\n", j.RandomBatchSize,
 			schemas.FormatSeconds(j.RandomMeasuredSeconds), outcome(j.RandomMet),
-			report.Optional(j.RandomAccuracy, "%.3f"))
+			schemas.OptionalNumber(j.RandomAccuracy, "%.3f"))
 	}
 	fmt.Fprintf(out, "\nCourier promised to meet %d of %d SLOs and kept %d promises.\n",
 		r.Promised, len(r.Jobs), r.Kept)

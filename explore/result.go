@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"time"
 
 	"courier/schemas"
@@ -111,7 +110,8 @@ func (r *Findings) WriteText(w io.Writer) error {
 	for i := range r.Cells {
 		c := &r.Cells[i]
 		fmt.Fprintf(w, "%d\t%s\t%d\t%d\t%s\t%s\t%s\t%s\t\n", c.BatchSize, c.shape(), c.Jobs, c.Runs,
-			seconds(c.Seconds), seconds(c.BoundSeconds), ratio(c.Accuracy), c.Support)
+			schemas.OptionalSeconds(c.Seconds), schemas.OptionalSeconds(c.BoundSeconds),
+			schemas.OptionalNumber(c.Accuracy, "%.4f"), c.Support)
 	}
 	if len(r.Advice) > 0 {
 		fmt.Fprintln(w, "\nSLO\tjobs\tbatch\tcpus\ttime\tbound\taccuracy\tprobability\tpromise\t")
@@ -121,22 +121,8 @@ func (r *Findings) WriteText(w io.Writer) error {
 		promise := map[bool]string{true: "yes", false: "no"}[a.IsPromised]
 		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t\n",
 			time.Duration(a.SLOSeconds*float64(time.Second)), a.Jobs, a.Chosen.BatchSize,
-			a.Chosen.shape(), seconds(a.Chosen.Seconds), seconds(a.Chosen.BoundSeconds),
-			ratio(a.Chosen.Accuracy), schemas.FormatProbability(a.Probability), promise)
+			a.Chosen.shape(), schemas.OptionalSeconds(a.Chosen.Seconds), schemas.OptionalSeconds(a.Chosen.BoundSeconds),
+			schemas.OptionalNumber(a.Chosen.Accuracy, "%.4f"), schemas.FormatProbability(a.Probability), promise)
 	}
 	return nil
-}
-
-// known formats a number; "-" if it is unknown.
-func known(v *float64, format func(float64) string) string {
-	if v == nil {
-		return "-"
-	}
-	return format(*v)
-}
-
-func seconds(v *float64) string { return known(v, schemas.FormatSeconds) }
-
-func ratio(v *float64) string {
-	return known(v, func(x float64) string { return strconv.FormatFloat(x, 'f', 4, 64) })
 }

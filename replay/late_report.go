@@ -131,9 +131,7 @@ func (r *LateJobs) WriteText(w io.Writer) error {
 		advised, predicted := "-", "-"
 		if j.Decision == schemas.MeetsSLO {
 			advised = fmt.Sprint(j.AdvisedBatchSize)
-			if j.PredictedSeconds != nil {
-				predicted = schemas.FormatSeconds(*j.PredictedSeconds)
-			}
+			predicted = schemas.OptionalSeconds(j.PredictedSeconds)
 		}
 		fmt.Fprintf(out, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", j.JobID, j.Model,
 			schemas.FormatSeconds(j.AllowedSeconds), j.BatchSize, advised, predicted, j.Verdict)

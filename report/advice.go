@@ -10,30 +10,6 @@ import (
 	"courier/schemas"
 )
 
-// OptionalSeconds formats a duration, or - for nil.
-func OptionalSeconds(v *float64) string {
-	if v == nil {
-		return "-"
-	}
-	return schemas.FormatSeconds(*v)
-}
-
-// chance formats a probability, or - for nil.
-func chance(v *float64) string {
-	if v == nil {
-		return "-"
-	}
-	return schemas.FormatProbability(*v)
-}
-
-// Optional formats a number, or - for nil.
-func Optional(v *float64, format string) string {
-	if v == nil {
-		return "-"
-	}
-	return fmt.Sprintf(format, *v)
-}
-
 // printForeign prints the load of processes that Courier does not know, if it is known and not 0.
 func printForeign(out io.Writer, l *schemas.Load) {
 	if cpu := l.ForeignCPURatio; cpu.Value > 0 {
@@ -68,9 +44,9 @@ func Advice(out io.Writer, a *schemas.Advice) error {
 	for i := range a.Alternatives {
 		x := &a.Alternatives[i]
 		fmt.Fprintf(out, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", schemas.OptionalBatchSize(x.BatchSize),
-			schemas.ShortShape(x.Workers, x.CPUs), x.Epochs, OptionalSeconds(x.PredictedSeconds),
-			OptionalSeconds(x.UpperBoundSeconds), Optional(x.PredictedAccuracy, "%.4f"),
-			chance(x.Probability), x.Reason)
+			schemas.ShortShape(x.Workers, x.CPUs), x.Epochs, schemas.OptionalSeconds(x.PredictedSeconds),
+			schemas.OptionalSeconds(x.UpperBoundSeconds), schemas.OptionalNumber(x.PredictedAccuracy, "%.4f"),
+			schemas.OptionalProbability(x.Probability), x.Reason)
 	}
 	printEffects(out, a)
 	return nil
@@ -84,7 +60,7 @@ func printEffects(out io.Writer, a *schemas.Advice) {
 			schemas.FormatSeconds(e.BeforeSeconds), schemas.FormatSeconds(e.AfterSeconds))
 		if e.BreaksSLO {
 			fmt.Fprintf(out, ", and the probability of meeting its SLO is %s instead of %s",
-				chance(e.AfterProbability), chance(e.BeforeProbability))
+				schemas.OptionalProbability(e.AfterProbability), schemas.OptionalProbability(e.BeforeProbability))
 		}
 	}
 	if len(a.Effects) > 0 {

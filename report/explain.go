@@ -167,10 +167,10 @@ func targetText(alt *schemas.Alternative) string {
 	if alt.AccuracyProbability == nil {
 		return ""
 	}
-	s := "accuracy reached with probability " + chance(alt.AccuracyProbability)
+	s := "accuracy reached with probability " + schemas.OptionalProbability(alt.AccuracyProbability)
 	if alt.SLOProbability != nil {
-		s += ", SLO met with " + chance(alt.SLOProbability) + ", both with " +
-			chance(alt.Probability)
+		s += ", SLO met with " + schemas.OptionalProbability(alt.SLOProbability) + ", both with " +
+			schemas.OptionalProbability(alt.Probability)
 	}
 	return s
 }

@@ -60,7 +60,7 @@ func known(accuracy *float64) string {
 	if accuracy == nil {
 		return ""
 	}
-	return Optional(accuracy, "%.4f")
+	return schemas.OptionalNumber(accuracy, "%.4f")
 }
 
 // sloText describes the SLO of a job, and whether or with which probability it is met.
@@ -76,7 +76,7 @@ func sloText(j *schemas.JobStatus) string {
 	case j.MetSLO != nil || j.Incomplete:
 		text += ": " + v
 	case j.AtRisk:
-		text += ", met with probability " + chance(j.Probability) + ": at risk"
+		text += ", met with probability " + schemas.OptionalProbability(j.Probability) + ": at risk"
 	case v != "-":
 		text += ", met with probability " + v
 	}
@@ -121,7 +121,7 @@ func CostText(j *schemas.JobStatus) string {
 		add("%s less CPU time", schemas.FormatSeconds(-*cpu))
 	}
 	if j.SavedProbability != nil {
-		add("the SLO is then met with probability %s", chance(j.SavedProbability))
+		add("the SLO is then met with probability %s", schemas.OptionalProbability(j.SavedProbability))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -152,7 +152,7 @@ func Jobs(out io.Writer, l *schemas.JobList) error {
 		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\t%d/%d\t%s\t%s\t%s\t%s\n", j.JobID, state, verdict(j),
 			shortClock(j.PredictedEndAt), shortClock(j.DeadlineAt), j.EpochsDone, j.Epochs,
 			trainedName(j.Model, j.Dataset), schemas.OptionalBatchSize(j.BatchSize),
-			schemas.ShortShape(j.Workers, j.CPUs), Optional(j.Accuracy, "%.4f"))
+			schemas.ShortShape(j.Workers, j.CPUs), schemas.OptionalNumber(j.Accuracy, "%.4f"))
 		if j.Proposal != "" {
 			notes += j.JobID + "\t" + j.Proposal + "\n"
 		}

@@ -15,7 +15,7 @@ func Score(out io.Writer, s *schemas.Score) error {
 			interval = fmt.Sprintf("%.3f-%.3f", *x.KeptLow, *x.KeptHigh)
 		}
 		fmt.Fprintf(out, "%s\t%s\t%s\t%d\t%d\t%s\t%s\t%d\t%d\t%d\t\n",
-			kind, name, confidence, x.Jobs, x.Kept, Optional(x.KeptRatio, "%.3f"), interval,
+			kind, name, confidence, x.Jobs, x.Kept, schemas.OptionalNumber(x.KeptRatio, "%.3f"), interval,
 			x.Incomplete, x.Cancelled, x.Lost)
 	}
 	fmt.Fprintln(out, "promises of\tname\tconfidence\tjobs\tmet SLO\tattainment\tinterval\t"+
@@ -40,7 +40,7 @@ func Score(out io.Writer, s *schemas.Score) error {
 			if l.Others {
 				name = "(others)"
 			}
-			line(g.kind, name, Optional(l.Confidence, "%.4g"), l.Tally)
+			line(g.kind, name, schemas.OptionalNumber(l.Confidence, "%.4g"), l.Tally)
 		}
 	}
 	fmt.Fprintln(out, "\npredicted probability\tmean\tjobs\tmet SLO\tattainment\tinterval\t")
@@ -50,7 +50,7 @@ func Score(out io.Writer, s *schemas.Score) error {
 			continue
 		}
 		fmt.Fprintf(out, "%.2f-%.2f\t%s\t%d\t%d\t%.3f\t%.3f-%.3f\t\n", b.FromProbability,
-			b.ToProbability, Optional(b.MeanProbability, "%.3f"), b.Jobs, b.Kept, *b.KeptRatio,
+			b.ToProbability, schemas.OptionalNumber(b.MeanProbability, "%.3f"), b.Jobs, b.Kept, *b.KeptRatio,
 			*b.KeptLow, *b.KeptHigh)
 	}
 	_, err := fmt.Fprint(out, scoreLegend)

@@ -108,7 +108,7 @@ func (j *job) applyAdvice(a *schemas.Advice, now time.Time) {
 			j.screen.message("changing the %s from %d to %d at the next epoch: "+
 				"predicted remaining time %s instead of %s",
 				of.name, current, s.value,
-				durationText(requested.PredictedSeconds), durationText(requested.UnmovedSeconds))
+				schemas.OptionalSeconds(requested.PredictedSeconds), schemas.OptionalSeconds(requested.UnmovedSeconds))
 		default:
 			j.screen.message("keeping %s %d: the advice was withdrawn", of.name, s.value)
 		}

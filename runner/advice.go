@@ -2,7 +2,6 @@ package runner
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -33,8 +32,9 @@ func adviceText(a *schemas.Advice) string {
 		}
 		fmt.Fprintf(table, " %s %s\t%s\t%s\t%s\t%s\t%s\t%s\n",
 			mark, schemas.OptionalBatchSize(alt.BatchSize), schemas.ShortShape(alt.Workers, alt.CPUs),
-			durationText(alt.PredictedSeconds), durationText(alt.UpperBoundSeconds),
-			ratioText(alt.PredictedAccuracy), chanceText(alt.Probability), schemas.OneLine(alt.Reason))
+			schemas.OptionalSeconds(alt.PredictedSeconds), schemas.OptionalSeconds(alt.UpperBoundSeconds),
+			schemas.OptionalNumber(alt.PredictedAccuracy, "%.3f"), schemas.OptionalProbability(alt.Probability),
+			schemas.OneLine(alt.Reason))
 	}
 	_ = table.Flush() // a strings.Builder returns no error
 
@@ -42,27 +42,4 @@ func adviceText(a *schemas.Advice) string {
 		fmt.Fprintf(&b, "courier: or %s\n", c.Text())
 	}
 	return b.String()
-}
-
-const unknownText = "-"
-
-func durationText(seconds *float64) string {
-	if seconds == nil {
-		return unknownText
-	}
-	return schemas.FormatSeconds(*seconds)
-}
-
-func ratioText(ratio *float64) string {
-	if ratio == nil {
-		return unknownText
-	}
-	return strconv.FormatFloat(*ratio, 'f', 3, 64)
-}
-
-func chanceText(probability *float64) string {
-	if probability == nil {
-		return unknownText
-	}
-	return schemas.FormatProbability(*probability)
 }

@@ -141,6 +141,24 @@ func FormatProbability(p float64) string {
 	return fmt.Sprintf("%.3f", p)
 }
 
+// OptionalProbability is FormatProbability, or "-" if the probability is unknown.
+func OptionalProbability(p *float64) string { return optional(p, FormatProbability) }
+
+// OptionalSeconds is FormatSeconds, or "-" if the time is unknown.
+func OptionalSeconds(v *float64) string { return optional(v, FormatSeconds) }
+
+// OptionalNumber formats a number with a verb of fmt, or is "-" if the number is unknown.
+func OptionalNumber(v *float64, verb string) string {
+	return optional(v, func(x float64) string { return fmt.Sprintf(verb, x) })
+}
+
+func optional(v *float64, format func(float64) string) string {
+	if v == nil {
+		return "-"
+	}
+	return format(*v)
+}
+
 // FormatSeconds returns a duration in seconds as readable text: "0.114 s", "48.7 s", "7m 38s",
 // "6h 28m", "2d".
 func FormatSeconds(v float64) string {

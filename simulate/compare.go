@@ -36,6 +36,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"courier/schemas"
 )
 
 // MaxSubmissions bounds the memory of a comparison.
@@ -124,13 +126,13 @@ func (c *RuleComparison) WriteText(out io.Writer) error {
 			fmt.Sprint(s.Accepted),
 			fmt.Sprint(s.Refused),
 			fmt.Sprint(s.Explored),
-			optional(s.KeptRatio, "%.3f"),
+			schemas.OptionalNumber(s.KeptRatio, "%.3f"),
 			interval,
 			fmt.Sprintf("%.3f", s.WrongRefusalRatio),
-			optional(s.AccuracyRegret, "%.4f"),
+			schemas.OptionalNumber(s.AccuracyRegret, "%.4f"),
 			fmt.Sprintf("%.1f", s.CPUSeconds/3600),
-			optional(s.WarnedRatio, "%.3f"),
-			optional(s.FalseWarningRatio, "%.3f"),
+			schemas.OptionalNumber(s.WarnedRatio, "%.3f"),
+			schemas.OptionalNumber(s.FalseWarningRatio, "%.3f"),
 		}
 		fmt.Fprintln(out, strings.Join(cells, "\t")+"\t")
 	}
@@ -154,11 +156,3 @@ warned          ratio of the broken promises with a first warning at least 0.2 o
                 its end
 false           ratio of the promises with a warning that were kept
 `
-
-// optional formats a number, or - for nil.
-func optional(v *float64, format string) string {
-	if v == nil {
-		return "-"
-	}
-	return fmt.Sprintf(format, *v)
-}

@@ -136,9 +136,4 @@ func formatCoreHours(coreSeconds float64) string {
 }
 
 // formatFigure writes a loss or an accuracy; "-" if it is unknown.
-func formatFigure(v *float64) string {
-	if v == nil {
-		return "-"
-	}
-	return strconv.FormatFloat(*v, 'g', 5, 64)
-}
+func formatFigure(v *float64) string { return schemas.OptionalNumber(v, "%.5g") }

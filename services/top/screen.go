@@ -131,15 +131,12 @@ func (m model) table(head string, row func(i int) string) string {
 
 func (m model) jobRow(i int) string {
 	j := &m.jobs.Jobs[i]
-	state, probability := string(j.State), "-"
+	state := string(j.State)
 	if j.AtRisk {
 		state = "at risk"
 	}
-	if j.Probability != nil {
-		probability = schemas.FormatProbability(*j.Probability)
-	}
-	return fmt.Sprintf("%s\t%s\t%s\t%s\t%d/%d\t%s", j.JobID, state, probability, m.ends(j),
-		j.EpochsDone, j.Epochs, m.advice(j))
+	return fmt.Sprintf("%s\t%s\t%s\t%s\t%d/%d\t%s", j.JobID, state,
+		schemas.OptionalProbability(j.Probability), m.ends(j), j.EpochsDone, j.Epochs, m.advice(j))
 }
 
 // job returns the selected job; nil if there is none.
