@@ -24,6 +24,7 @@ func startCrowd(b *testing.B, server *bustest.Server) *bus.Bus {
 	bus := server.Connect(b)
 	startFitted(b, server.Connect(b))
 	q := advisortest.Request()
+	q.NewNodes = true // no job has run yet
 	for n := range 1000 {
 		q.JobID, q.Nodes, q.SLO = fmt.Sprintf("job-%04d", n), []string{fmt.Sprintf("node-%02d",
 			n%100)}, schemas.Duration(time.Hour)

@@ -82,11 +82,6 @@ func FitOnce(runs func() []Run) Fitting {
 	})
 }
 
-// FitOn returns a function that fits the Regressors of the fixture on nodes.
-func FitOn(nodes ...schemas.Hardware) Fitting {
-	return FitOnce(func() []Run { return FixtureRuns(nodes...) })
-}
-
 var (
 	UnknownNode   = schemas.Hardware{} // no collector and no runner has described it
 	TwoProcessors = schemas.Hardware{Cores: 2}
@@ -96,7 +91,7 @@ var (
 	Large = schemas.Hardware{Cores: 16, CPUModel: "y", Speed: 5e8}
 )
 
-var Fitted = FitOn(UnknownNode, TwoProcessors)
+var Fitted = FitOnce(func() []Run { return FixtureRuns(UnknownNode, TwoProcessors) })
 
 func Regressors(t testing.TB) decide.Regressors {
 	t.Helper()

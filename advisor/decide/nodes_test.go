@@ -15,9 +15,14 @@ import (
 )
 
 var (
-	fittedOnOne  = advisortest.FitOn(advisortest.Small)
-	fittedOnBoth = advisortest.FitOn(advisortest.Small, advisortest.Large)
+	fittedOnOne  = fitOn(advisortest.Small)
+	fittedOnBoth = fitOn(advisortest.Small, advisortest.Large)
 )
+
+// fitOn returns a function that fits the regressors of the fixture on nodes.
+func fitOn(nodes ...schemas.Hardware) advisortest.Fitting {
+	return advisortest.FitOnce(func() []advisortest.Run { return advisortest.FixtureRuns(nodes...) })
+}
 
 // askOn decides about a job of 10 epochs with batch size 16 on 2 CPUs.
 func askOn(
@@ -137,7 +142,7 @@ func TestDecide_RecognizesANodeWithANewSpeed(t *testing.T) {
 	half := advisortest.Small
 	half.Speed /= 2
 	one := advisortest.Load(t, fittedOnOne)
-	two := advisortest.Load(t, advisortest.FitOn(advisortest.Small, half))
+	two := advisortest.Load(t, fitOn(advisortest.Small, half))
 	for _, c := range []struct {
 		name   string
 		r      decide.Regressors

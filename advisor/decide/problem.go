@@ -84,6 +84,7 @@ func (p *problem) addRunning(m *Member) {
 		cpus:   m.Setting.Processes(),
 		epochs: float64(m.epochsLeft()),
 		total:  int(max(m.Setting.Epochs, m.EpochsDone)),
+		times:  map[nodeLoad]evidence.EpochTime{},
 	}
 	j.isKnown = p.r.EpochTime.knows(j.model) || len(m.ObservedEpochs) > 0
 	if j.isKnown {

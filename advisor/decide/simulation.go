@@ -41,6 +41,8 @@ type plannedJob struct {
 	epochs   float64         // remaining epochs
 	spent    float64         // seconds since the end of its last epoch
 	block    float64         // epochs that its last event reported together; 0: none
+
+	times map[nodeLoad]evidence.EpochTime // of a running job, for all forecasts; nil for the added job
 }
 
 // setProgress sets the progress of a running job in its start-up or in its current epoch.
@@ -64,8 +66,6 @@ type simulatedJob struct {
 	seconds                      float64            // of an epoch at the current load
 	end                          float64            // in seconds from the beginning; +Inf if unknown
 	leastCertain                 evidence.EpochTime // its least certain prediction
-	on                           int                // the node and the load for which seconds was predicted
-	under                        nodeLoad
 }
 
 // forecast is the result of a simulation.
@@ -167,6 +167,7 @@ type course struct {
 
 // nodeLoad is the number of jobs and processes on a node.
 type nodeLoad struct {
+	node  int // index
 	jobs  int
 	procs float64
 }
@@ -189,6 +190,7 @@ func (c *course) add(plan *plannedJob) {
 // occupy adds a job to its nodes (sign 1) or removes it (sign -1).
 func (c *course) occupy(plan *plannedJob, sign int) {
 	for _, n := range plan.at {
+		c.loads[n].node = n
 		c.loads[n].jobs += sign
 		c.loads[n].procs += float64(sign) * float64(plan.cpus)
 	}
@@ -258,13 +260,16 @@ func (j *plannedJob) unreported(spent float64) float64 {
 // predict sets the seconds of an epoch of a job at the current load, +Inf if unknown.
 func (c *course) predict(j *simulatedJob) {
 	at := c.busiestNode(j.plan.at)
-	if j.seconds > 0 && j.on == at && j.under == c.loads[at] {
-		return
+	under := c.loads[at]
+	e, isKnown := j.plan.times[under]
+	if !isKnown {
+		on := c.state(at, j.plan.standsIn)
+		on.load.ConcurrentJobs, on.load.Processes = float64(under.jobs), under.procs
+		e = c.r.epochTime(j.plan.model, j.plan.batch, j.plan.cpus, on, j.plan.done, j.plan.total)
+		if j.plan.times != nil {
+			j.plan.times[under] = e
+		}
 	}
-	j.on, j.under = at, c.loads[at]
-	on := c.state(at, j.plan.standsIn)
-	on.load.ConcurrentJobs, on.load.Processes = float64(c.loads[at].jobs), c.loads[at].procs
-	e := c.r.epochTime(j.plan.model, j.plan.batch, j.plan.cpus, on, j.plan.done, j.plan.total)
 	if isLessCertain(&e, &j.leastCertain) {
 		j.leastCertain = e
 	}

@@ -63,9 +63,8 @@ func studentQuantile(p, n float64) float64 {
 	return z - u/(1+u*(n+1)*z/(2*(n+z*z)))
 }
 
-// excess returns how much more probable than p a value up to z is, above 0, divided by the density at z. Near
-// the middle, where gonum's series in 1-x has hundreds of terms, it sums that in x (Abramowitz, Stegun 1964,
-// 26.5.4), whose factor is the density: a quantile takes a third of the time.
+// excess returns how much more probable than p a value up to z, above 0, is, divided by the density. Near the
+// middle it sums the series of Abramowitz, Stegun 1964, 26.5.4, which is far shorter than gonum's in 1-x.
 func excess(t distuv.StudentsT, z, p float64) float64 {
 	x := z * z / (t.Nu + z*z)
 	if x > 0.5 {
