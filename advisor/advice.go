@@ -1,6 +1,7 @@
 package advisor
 
 import (
+	"cmp"
 	"math"
 	"strconv"
 	"time"
@@ -18,7 +19,7 @@ type causedQuestion struct {
 }
 
 // advise re-predicts a running job. A job that waits for its input, and is not likely to meet an SLO, is
-// advised to use more data loaders.
+// advised to use more data loaders. For efficiency a job is advised a faster batch size.
 func (a *Advisor) advise(q *decide.Question, cause uint64) {
 	r, now := *a.regressors.Load(), a.now()
 	advice := decide.Decide(q, r, now)
@@ -27,6 +28,8 @@ func (a *Advisor) advise(q *decide.Question, cause uint64) {
 		m := *q.MoreLoaders
 		m.DryRun = a.o.MoveCPUs != MovesOn
 		advice = shares.DecideMove(q, m, r, now)
+	} else if a.o.Objective == shares.ObjectiveEfficiency && a.o.MoveCPUs == MovesOn {
+		advice = cmp.Or(decide.AdviseFaster(q, advice, r, now), advice)
 	}
 	a.publishAdvice(q, advice, cause, "")
 }

@@ -188,7 +188,8 @@ func statusOf(j *cluster.Job) schemas.JobStatus {
 			s.Nodes, s.BatchSize, s.CPUs, s.Workers = a.Nodes, a.BatchSize, a.CPUs, a.Workers
 			s.Probability = a.Probability
 		}
-		if j.State == schemas.StateRunning && a.Run == j.Run && a.CPUs != j.Setting.CPUs {
+		isDone := a.Action == schemas.ActionCPUs && a.CPUs == j.Setting.CPUs
+		if j.State == schemas.StateRunning && a.Run == j.Run && !isDone {
 			s.Proposal = a.Proposal
 		}
 	}

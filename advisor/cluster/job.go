@@ -114,7 +114,7 @@ func Summarize(a *schemas.Advice) *AdviceSummary {
 		s.BatchSize, s.CPUs, s.Workers, s.Epochs = c.BatchSize, c.CPUs, c.Workers, c.Epochs
 		s.PredictedSeconds, s.Probability = c.PredictedSeconds, c.Probability
 	}
-	if a.Action == schemas.ActionCPUs || a.Action == schemas.ActionLoaders {
+	if a.Action != schemas.ActionStart && a.Action != schemas.ActionKeep {
 		s.Proposal = a.Message
 	}
 	return s
