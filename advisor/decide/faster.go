@@ -12,26 +12,20 @@ import (
 const minSpeedup = 1.05
 
 // AdviseFaster returns the advice for a running job to take the batch size of its request with which the
-// rest of it is shortest, for the objective efficiency; nil if none is clearly shorter. By the runs that
-// have ended, the model must be as accurate with it, and an SLO as likely to be kept.
+// rest of it is shortest, for the objective efficiency; nil if none is surely better. a is the usual advice.
 func AdviseFaster(q *Question, a *schemas.Advice, r Regressors, at time.Time) *schemas.Advice {
 	now := q.Self.Setting
 	current := a.Running(now.BatchSize, now.CPUs)
-	if a.Action != schemas.ActionKeep || !hasTimeAndAccuracy(current) {
+	if a.Action != schemas.ActionKeep || current == nil || current.PredictedSeconds == nil {
 		return nil
 	}
-	var best *schemas.Alternative
+	best := current
 	for i := range a.Alternatives {
-		alt := &a.Alternatives[i]
-		switch {
-		case alt.CPUs != now.CPUs || alt.Extrapolated || !hasTimeAndAccuracy(alt) || alt.UpperBoundSeconds == nil:
-		case *alt.PredictedAccuracy < *current.PredictedAccuracy || ProbabilityOf(alt) < ProbabilityOf(current):
-		case *alt.UpperBoundSeconds*minSpeedup > *current.PredictedSeconds:
-		case best == nil || *alt.PredictedSeconds < *best.PredictedSeconds:
+		if alt := &a.Alternatives[i]; isBetter(alt, current) && *alt.PredictedSeconds < *best.PredictedSeconds {
 			best = alt
 		}
 	}
-	if best == nil {
+	if best == current {
 		return nil
 	}
 	faster := *q
@@ -44,6 +38,10 @@ func AdviseFaster(q *Question, a *schemas.Advice, r Regressors, at time.Time) *s
 	return advice
 }
 
-func hasTimeAndAccuracy(alt *schemas.Alternative) bool {
-	return alt != nil && alt.PredictedSeconds != nil && alt.PredictedAccuracy != nil
+// isBetter reports whether an alternative with the same CPUs is surely faster by the runs that have ended,
+// the model as accurate, and an SLO as likely to be kept.
+func isBetter(alt, current *schemas.Alternative) bool {
+	return alt.CPUs == current.CPUs && !alt.Extrapolated && alt.UpperBoundSeconds != nil &&
+		*alt.UpperBoundSeconds*minSpeedup <= *current.PredictedSeconds &&
+		accuracy(current) > 0 && accuracy(alt) >= accuracy(current) && ProbabilityOf(alt) >= ProbabilityOf(current)
 }
