@@ -11,16 +11,13 @@ import (
 
 // Yield lowers the priority of this process. It sets the niceness of all threads, which new threads
 // inherit, and the shortest time slice. A short slice lets other processes run at once (since Linux
-// 6.12); with a niceness alone they wait for milliseconds. With idle, the process only runs while a
-// processor is idle. Yield returns false on other systems, where it does nothing.
-func Yield(niceness int, idle bool) (bool, error) {
+// 6.12); with a niceness alone they wait for milliseconds. Yield returns false on other systems, where it
+// does nothing.
+func Yield(niceness int) (bool, error) {
 	policy := unix.SchedAttr{
 		Policy:  unix.SCHED_NORMAL,
 		Nice:    int32(niceness),
 		Runtime: uint64(shortSlice),
-	}
-	if idle {
-		policy = unix.SchedAttr{Policy: unix.SCHED_IDLE}
 	}
 	threads, err := os.ReadDir("/proc/self/task")
 	if err != nil {
@@ -32,7 +29,7 @@ func Yield(niceness int, idle bool) (bool, error) {
 			continue
 		}
 		err = unix.SchedSetAttr(id, &policy, 0)
-		if err == unix.EPERM && !idle { // A sandbox may only permit the older call.
+		if err == unix.EPERM { // A sandbox may only permit the older call.
 			err = unix.Setpriority(unix.PRIO_PROCESS, id, niceness)
 		}
 		if err != nil && err != unix.ESRCH {

@@ -3,4 +3,4 @@
 package services
 
 // Yield does nothing on this system and returns false.
-func Yield(niceness int, idle bool) (bool, error) { return false, nil }
+func Yield(niceness int) (bool, error) { return false, nil }

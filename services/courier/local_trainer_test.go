@@ -23,7 +23,6 @@ func TestArguments_ParseToTheSameFlags(t *testing.T) {
 	for _, want := range []trainerCommand{
 		{},
 		{
-			OnlyIdle:   true,
 			Supervised: "data",
 			Fits: trainer.Options{
 				NewEpochs: 7,

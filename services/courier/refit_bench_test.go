@@ -17,8 +17,7 @@ import (
 	"courier/services/local"
 )
 
-// BenchmarkRefit publishes jobs to a courier all and requests a fit on all of them. The trainer is
-// the child of courier all, or a courier trainer --only-idle. The benchmark reports the seconds
+// BenchmarkRefit publishes jobs to a courier all and requests a fit on all of them. The benchmark reports the seconds
 // from the request to the use of the regressors (s/refit), and the 99th percentile of the latency
 // of job.predict at 200 requests per second, before and during the fit (p99-ms, p99-ms/refit).
 // COURIER_LONG adds larger logs.
@@ -28,25 +27,13 @@ func BenchmarkRefit(b *testing.B) {
 		sizes = append(sizes, 100_000, 1_000_000)
 	}
 	for _, epochs := range sizes {
-		for _, where := range []string{"child", "idle"} {
-			name := fmt.Sprintf("%s/epochs=%d", where, epochs)
-			b.Run(name, func(b *testing.B) { benchmarkRefit(b, where, epochs) })
-		}
+		b.Run(fmt.Sprintf("child/epochs=%d", epochs), func(b *testing.B) { benchmarkRefit(b, epochs) })
 	}
 }
 
-func benchmarkRefit(b *testing.B, where string, epochs int) {
-	l := startAll(b, func(f *localFlags) {
-		if where == "idle" {
-			f.Trainer = "off"
-		}
-	})
+func benchmarkRefit(b *testing.B, epochs int) {
+	l := startAll(b, nil)
 	publishPast(b, l.Bus(), "past", epochs)
-	if where == "idle" {
-		spawn(b, "trainer", "--nats-url="+l.Endpoints().NATSURL, "--new-epochs=1000000000",
-			"--only-idle")
-		awaitTrainer(b, l.Bus())
-	}
 	q := schemas.JobRequest{
 		Model:      "model-1",
 		CPUs:       schemas.CPUs{1, 2, 4, 8},

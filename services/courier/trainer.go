@@ -15,7 +15,6 @@ import (
 type trainerCommand struct {
 	serviceFlags
 	Fits          trainer.Options `embed:""`
-	OnlyIdle      bool            `help:"Only fit while a processor is idle (Linux). An advisor on the same node then answers without delay, but a fit never ends where jobs keep all processors busy." env:"COURIER_ONLY_IDLE"`
 	ClickHouseURL string          `name:"clickhouse-url" help:"URL of ClickHouse to read examples from, such as clickhouse://user:password@host:9000/courier (default: read the event log)." env:"COURIER_CLICKHOUSE_URL"`
 	clickHouseFlags
 	Supervised string `hidden:"" help:"Data directory of the courier all that runs this trainer. It stops when standard input closes."`
@@ -30,7 +29,7 @@ func (c *trainerCommand) Run(w *environment) error {
 	if o.Version = buildVersion(); o.Window == 0 {
 		o.Window = -1 // no limit
 	}
-	if yields, err := services.Yield(niceness, c.OnlyIdle); err != nil {
+	if yields, err := services.Yield(niceness); err != nil {
 		w.log.Warn("cannot lower the priority of fits", "error", err)
 	} else if yields {
 		o.Threads = runtime.GOMAXPROCS(0) // No other process needs the processors.
