@@ -15,8 +15,7 @@ func (d *demo) fit(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	var reply schemas.TrainReply
-	q := schemas.TrainRequest{}
-	if err := d.o.Bus.Request(ctx, schemas.SubjectRegressorTrain, &q, &reply); err != nil {
+	if err := d.o.Bus.Request(ctx, schemas.SubjectRegressorTrain, &schemas.TrainRequest{}, &reply); err != nil {
 		return fmt.Errorf("train: %w", err)
 	}
 

@@ -32,6 +32,5 @@ func (c *clockLag) seconds() *float64 {
 	if c.lag().Abs() < clockRight {
 		return nil
 	}
-	s := c.lag().Round(100 * time.Millisecond).Seconds()
-	return &s
+	return new(c.lag().Round(100 * time.Millisecond).Seconds())
 }

@@ -40,8 +40,7 @@ func unpackRatio(p uint16) *float64 {
 	if p == noRatio {
 		return nil
 	}
-	r := float64(p) / ratioSteps
-	return &r
+	return new(float64(p) / ratioSteps)
 }
 
 // recentPoints are the last points of a node, in the order of their arrival.

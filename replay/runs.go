@@ -101,8 +101,7 @@ func (m *mean) value() *float64 {
 	if m.n == 0 {
 		return nil
 	}
-	x := m.sum / float64(m.n)
-	return &x
+	return new(m.sum / float64(m.n))
 }
 
 func number(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }

@@ -68,8 +68,7 @@ func sum(steps []schemas.ScoreStep) (all schemas.Tally) {
 		all.Lost += t.Lost
 	}
 	if all.Jobs > 0 {
-		ratio := float64(all.Kept) / float64(all.Jobs)
-		all.KeptRatio = &ratio
+		all.KeptRatio = new(float64(all.Kept) / float64(all.Jobs))
 	}
 	return all
 }

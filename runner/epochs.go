@@ -106,11 +106,9 @@ func (f *epochState) addFirst(r output.EpochReport) (previous uint32) {
 	f.last = r.Epoch + f.offset - epochs
 	switch {
 	case r.Seconds > 0:
-		startup := max(0, r.At.Sub(f.startedAt).Seconds()-r.Seconds*float64(epochs))
-		f.startupSeconds = &startup
+		f.startupSeconds = new(max(0, r.At.Sub(f.startedAt).Seconds()-r.Seconds*float64(epochs)))
 	case !r.BeganAt.IsZero() && r.At.Sub(r.BeganAt) >= minPrintedDuration:
-		startup := r.BeganAt.Sub(f.startedAt).Seconds()
-		f.startupSeconds, f.lastAt = &startup, r.BeganAt
+		f.startupSeconds, f.lastAt = new(r.BeganAt.Sub(f.startedAt).Seconds()), r.BeganAt
 	}
 	return f.last
 }

@@ -160,8 +160,7 @@ func (m *move) gain(after float64) *float64 {
 	if m.BeforeEpochSeconds != nil {
 		without = max(without, *m.BeforeEpochSeconds)
 	}
-	gain := (1 - after/without) / (1 - *predicted / *unmoved)
-	return &gain
+	return new((1 - after/without) / (1 - *predicted / *unmoved))
 }
 
 // tooSlow returns why a move that was predicted to cost time is undone; empty if it is kept. It is undone
@@ -219,6 +218,5 @@ func mean(values []float64) *float64 {
 	for _, v := range values {
 		sum += v
 	}
-	m := sum / float64(len(values))
-	return &m
+	return new(sum / float64(len(values)))
 }

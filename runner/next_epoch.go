@@ -92,8 +92,7 @@ func (f *epochFit) probability(start time.Time) *float64 {
 	if f.wall.IsZero() || !d.Known() {
 		return nil
 	}
-	p := d.Probability(f.wall.Sub(start).Seconds())
-	return &p
+	return new(d.Probability(f.wall.Sub(start).Seconds()))
 }
 
 // fitEpochs takes the epochs that were reported together, and informs the job whether the next one

@@ -177,8 +177,7 @@ func (c *Calibration) Bins() []CalibrationBin {
 			Tally:           b.WithRatio(),
 		}
 		if b.Jobs > 0 {
-			mean := b.Sum / float64(b.Jobs)
-			all[i].MeanProbability = &mean
+			all[i].MeanProbability = new(b.Sum / float64(b.Jobs))
 		}
 	}
 	return all

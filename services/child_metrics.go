@@ -78,8 +78,7 @@ func (c *Child) Gather() ([]*dto.MetricFamily, error) {
 
 // label adds the label "process" to a metric and keeps its labels sorted by name.
 func (c *Child) label(m *dto.Metric) {
-	name, value := processLabel, c.o.Name
-	m.Label = append(m.Label, &dto.LabelPair{Name: &name, Value: &value})
+	m.Label = append(m.Label, &dto.LabelPair{Name: new(processLabel), Value: &c.o.Name})
 	slices.SortFunc(m.Label, func(a, b *dto.LabelPair) int {
 		return strings.Compare(a.GetName(), b.GetName())
 	})

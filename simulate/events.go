@@ -64,8 +64,6 @@ func (r *runningJob) startedEvent(n *node) *schemas.Started {
 
 // epochEvent returns the event of the epoch that ends now.
 func (r *runningJob) epochEvent(n *node) *schemas.Epoch {
-	accuracy := r.measuredAccuracy(r.epoch)
-	jobs := r.jobSeconds / (n.now - r.beganAt)
 	return &schemas.Epoch{
 		JobStamp:        jobStamp(schemas.EpochID(r.id(), 1, r.epoch), r.id(), 1, n.now),
 		Setting:         r.setting(n),
@@ -73,25 +71,22 @@ func (r *runningJob) epochEvent(n *node) *schemas.Epoch {
 		DurationSeconds: n.now - r.beganAt,
 		DurationSource:  schemas.DurationReported,
 		NodeCores:       n.Cores,
-		Accuracy:        &accuracy,
-		ConcurrentJobs:  &jobs,
+		Accuracy:        new(r.measuredAccuracy(r.epoch)),
+		ConcurrentJobs:  new(r.jobSeconds / (n.now - r.beganAt)),
 	}
 }
 
 func (r *runningJob) finishedEvent(n *node) *schemas.Ended {
-	accuracy := r.measuredAccuracy(r.epochs)
-	startup := r.job.family.StartupSeconds * r.job.noise.startup
-	var status int32
 	return &schemas.Ended{
 		JobStamp: jobStamp(schemas.EndedID(r.id(), 1, schemas.EventFinished), r.id(), 1,
 			n.now),
 		Setting:         r.setting(n),
 		Outcome:         schemas.EventFinished,
-		ExitCode:        &status,
+		ExitCode:        new(int32),
 		DurationSeconds: n.now - r.startedAt,
-		StartupSeconds:  &startup,
+		StartupSeconds:  new(r.job.family.StartupSeconds * r.job.noise.startup),
 		EpochsDone:      r.epochs,
-		Accuracy:        &accuracy,
+		Accuracy:        new(r.measuredAccuracy(r.epochs)),
 	}
 }
 

@@ -145,8 +145,7 @@ func (p *play) publish(e schemas.Event, at float64) {
 	for _, r := range w.Watch(timeAt(at)) {
 		i, isSubmitted := p.index[r.JobID]
 		if isSubmitted && !r.Cleared && p.outcomes[i].WarnedSeconds == nil {
-			seconds := at - p.Jobs[i].At
-			p.outcomes[i].WarnedSeconds = &seconds
+			p.outcomes[i].WarnedSeconds = new(at - p.Jobs[i].At)
 		}
 	}
 }

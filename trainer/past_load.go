@@ -36,8 +36,7 @@ func (p *Past) freeze(r *run, until time.Time) {
 		return
 	}
 	if len(r.epochs) > 0 && r.startLoad == nil && r.span.From.Before(until) {
-		l := p.measure(r, r.span.From, r.epochs[0].begin())
-		r.startLoad = &l
+		r.startLoad = new(p.measure(r, r.span.From, r.epochs[0].begin()))
 	}
 	for ; r.frozen < len(r.epochs); r.frozen++ {
 		e := &r.epochs[r.frozen]

@@ -36,8 +36,7 @@ func (t *Totals) IsReaped() bool { return t.isReaped }
 // AddExited adds what is known about a command that has exited: its CPU time.
 func (t *Totals) AddExited(state *os.ProcessState) {
 	if t.tree.cpuSeconds == nil {
-		seconds := (state.UserTime() + state.SystemTime()).Seconds()
-		t.tree.cpuSeconds = &seconds
+		t.tree.cpuSeconds = new((state.UserTime() + state.SystemTime()).Seconds())
 	}
 }
 
@@ -56,8 +55,8 @@ func (t Totals) Since(earlier Totals) Used {
 	}
 	seconds := t.at.Sub(earlier.at).Seconds()
 	if waited := u.cpuWaitSeconds; waited != nil && seconds > 0 {
-		some := min(1, *waited/seconds) // threads that wait at the same time count twice
-		u.pressure["cpu"] = stallTime{some: &some}
+		// Threads that wait at the same time count twice.
+		u.pressure["cpu"] = stallTime{some: new(min(1, *waited/seconds))}
 	}
 	if t.cgroup == "" || t.cgroup != earlier.cgroup {
 		return u
@@ -89,8 +88,7 @@ func (u Used) Fill(e *schemas.Epoch, epochs int) {
 		if v == nil {
 			return nil
 		}
-		s := *v / float64(epochs)
-		return &s
+		return new(*v / float64(epochs))
 	}
 	e.JobCPUSeconds = share(u.cpuSeconds)
 	e.JobMemoryBytes = u.memoryBytes
@@ -128,6 +126,5 @@ func increase(before, after *float64) *float64 {
 	if before == nil || after == nil || *after < *before {
 		return nil
 	}
-	d := *after - *before
-	return &d
+	return new(*after - *before)
 }

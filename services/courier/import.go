@@ -171,8 +171,7 @@ func trainImported(ctx context.Context, b *bus.Bus, first bool) ([]string, error
 	ctx, cancel := context.WithTimeout(ctx, trainTimeout)
 	defer cancel()
 	var reply schemas.TrainReply
-	q := schemas.TrainRequest{}
-	err := b.Request(ctx, schemas.SubjectRegressorTrain, &q, &reply)
+	err := b.Request(ctx, schemas.SubjectRegressorTrain, &schemas.TrainRequest{}, &reply)
 	if errors.Is(err, schemas.ErrUnavailable) {
 		return []string{"no trainer is running: the runs are used when one starts"}, nil
 	}

@@ -84,8 +84,7 @@ func (c *Comparisons) addInterval(k kind, name string, t target, reached, low, h
 		AtMost: k == kindLimit, kind: k, group: c.group,
 	}
 	if t.isSet {
-		isMet := t.isMet(k, reached)
-		f.Target, f.IsMet = &t.value, &isMet
+		f.Target, f.IsMet = &t.value, new(t.isMet(k, reached))
 	}
 	c.Figures = append(c.Figures, f)
 }
