@@ -15,13 +15,6 @@ func timeAt(seconds float64) time.Time {
 	return origin.Add(time.Duration(math.Round(seconds * float64(time.Second))))
 }
 
-// setSequence sets the sequence of an event in the log, as the bus does.
-func setSequence(e schemas.Event, sequence uint64) {
-	if e, ok := e.(interface{ SetSequence(uint64) }); ok {
-		e.SetSequence(sequence)
-	}
-}
-
 func jobStamp(id, job string, run uint32, at float64) schemas.JobStamp {
 	return schemas.JobStamp{Stamp: schemas.Stamp{EventID: id, At: timeAt(at)}, JobID: job, Run: run}
 }

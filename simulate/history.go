@@ -33,7 +33,7 @@ func (w *World) warmUp(seed uint64, begin float64) (log []HistoryRecord, end flo
 	nodes, groups := w.nodes(begin), w.groups(seed)
 	publish := func(e schemas.Event, at float64) {
 		sequence := uint64(len(log) + 1)
-		setSequence(e, sequence)
+		e.Stamped().Sequence = sequence
 		log = append(log, HistoryRecord{e, sequence, timeAt(at)})
 	}
 	for now := begin; ; {

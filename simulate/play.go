@@ -136,7 +136,7 @@ func (p *play) finish() error {
 
 func (p *play) publish(e schemas.Event, at float64) {
 	p.sequence++
-	setSequence(e, p.sequence)
+	e.Stamped().Sequence = p.sequence
 	p.rule.Apply(e, p.sequence, timeAt(at))
 	w, ok := p.rule.(Watcher)
 	if !ok {
