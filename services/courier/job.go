@@ -73,11 +73,10 @@ type askFlags struct {
 
 // ask validates and sends a request, and prints the reply, as text by a function.
 func ask[T any](
-	w *environment, f askFlags, subject string, q schemas.Request, timeout time.Duration,
-	text func(io.Writer, *T) error,
+	w *environment, f askFlags, q schemas.Request, timeout time.Duration, text func(io.Writer, *T) error,
 ) error {
 	var reply T
-	if err := f.send(w, subject, q, timeout, &reply); err != nil {
+	if err := f.send(w, q.Subject(), q, timeout, &reply); err != nil {
 		return err
 	}
 	return f.print(w, &reply, func(out io.Writer) error { return text(out, &reply) })
@@ -108,7 +107,7 @@ type submitCommand struct {
 func (c *submitCommand) Run(w *environment) error {
 	q := c.request()
 	q.User = c.asker(q.User)
-	return ask(w, c.askFlags, q.Subject(), &q, requestTimeout, report.Advice)
+	return ask(w, c.askFlags, &q, requestTimeout, report.Advice)
 }
 
 type predictCommand struct {
@@ -187,8 +186,8 @@ type cancelCommand struct {
 }
 
 func (c *cancelCommand) Run(w *environment) error {
-	q := schemas.JobCancelRequest{JobID: c.ID, Reason: c.Reason}
-	return ask(w, c.askFlags, q.Subject(), &q, requestTimeout, func(out io.Writer, s *schemas.JobStatus) error {
+	q := &schemas.JobCancelRequest{JobID: c.ID, Reason: c.Reason}
+	return ask(w, c.askFlags, q, requestTimeout, func(out io.Writer, s *schemas.JobStatus) error {
 		return report.Job(out, s, "")
 	})
 }
@@ -224,7 +223,7 @@ func (c *jobsCommand) Run(w *environment) error {
 	}
 	q := (*schemas.JobListRequest)(&c.jobSelection)
 	if !c.Watch {
-		return ask(w, c.askFlags, q.Subject(), q, requestTimeout, report.Jobs)
+		return ask(w, c.askFlags, q, requestTimeout, report.Jobs)
 	}
 	if c.Period <= 0 {
 		return schemas.Invalid("period", "%s is not a positive time", c.Period)
@@ -294,6 +293,5 @@ type scoreCommand struct {
 }
 
 func (c *scoreCommand) Run(w *environment) error {
-	q := (*schemas.ScoreRequest)(&c.scoreSelection)
-	return ask(w, c.askFlags, q.Subject(), q, requestTimeout, report.Score)
+	return ask(w, c.askFlags, (*schemas.ScoreRequest)(&c.scoreSelection), requestTimeout, report.Score)
 }

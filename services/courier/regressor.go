@@ -57,8 +57,7 @@ type regressorList struct {
 }
 
 func (c *regressorList) Run(w *environment) error {
-	q := schemas.RegressorListRequest{Target: c.Target}
-	return ask(w, c.askFlags, q.Subject(), &q, requestTimeout, report.Regressors)
+	return ask(w, c.askFlags, &schemas.RegressorListRequest{Target: c.Target}, requestTimeout, report.Regressors)
 }
 
 type regressorShow struct {
@@ -117,8 +116,7 @@ type regressorTrain struct {
 }
 
 func (c *regressorTrain) Run(w *environment) error {
-	q := schemas.TrainRequest{Target: c.Target}
-	return ask(w, c.askFlags, q.Subject(), &q, fitTimeout, report.Trained)
+	return ask(w, c.askFlags, &schemas.TrainRequest{Target: c.Target}, fitTimeout, report.Trained)
 }
 
 type regressorPromote struct {
@@ -129,8 +127,8 @@ type regressorPromote struct {
 }
 
 func (c *regressorPromote) Run(w *environment) error {
-	q := schemas.PromoteRequest{Target: c.Target, ModelDigest: c.Digest, Reason: c.Reason}
-	return ask(w, c.askFlags, q.Subject(), &q, fitTimeout, promoted)
+	q := &schemas.PromoteRequest{Target: c.Target, ModelDigest: c.Digest, Reason: c.Reason}
+	return ask(w, c.askFlags, q, fitTimeout, promoted)
 }
 
 type regressorRollback struct {
@@ -140,8 +138,8 @@ type regressorRollback struct {
 }
 
 func (c *regressorRollback) Run(w *environment) error {
-	q := schemas.RollbackRequest{Target: c.Target, Reason: c.Reason}
-	return ask(w, c.askFlags, q.Subject(), &q, fitTimeout, promoted)
+	q := &schemas.RollbackRequest{Target: c.Target, Reason: c.Reason}
+	return ask(w, c.askFlags, q, fitTimeout, promoted)
 }
 
 func promoted(out io.Writer, p *schemas.Promoted) error {
