@@ -101,8 +101,7 @@ func readBody(
 		_ = rc.SetReadDeadline(time.Time{})
 	}
 
-	var tooLarge *http.MaxBytesError
-	if errors.As(err, &tooLarge) {
+	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		err := schemas.Invalid("", "body has more than %d bytes", tooLarge.Limit)
 		return nil, &httpError{status: http.StatusRequestEntityTooLarge, response: err}
 	}

@@ -323,8 +323,7 @@ func (n *notifier) send(ctx context.Context, body []byte) (again bool, err error
 		r.Header.Set("Courier-Signature", signature(n.o.NotifySecret, time.Now(), body))
 	}
 	response, err := n.client.Do(r)
-	var failed *url.Error
-	if errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*url.Error](err); ok {
 		return true, failed.Err
 	}
 	if err != nil {

@@ -247,8 +247,7 @@ func (j *job) printAdvice(adviceErr error) {
 
 // userMessage returns an error as a message for a user, without its cause.
 func userMessage(err error) string {
-	var e *schemas.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*schemas.Error](err); ok {
 		return e.Message
 	}
 	return err.Error()

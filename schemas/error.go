@@ -43,8 +43,8 @@ func (e *Error) Error() string {
 
 // Plain returns the text of an error for people: an Error without its code, unless it is internal.
 func Plain(err error) string {
-	var e *Error
-	if !errors.As(err, &e) || e.Code == CodeInternal {
+	e, isKnown := errors.AsType[*Error](err)
+	if !isKnown || e.Code == CodeInternal {
 		return err.Error()
 	}
 	return strings.TrimPrefix(e.Field+": "+e.Message, ": ")
@@ -79,8 +79,7 @@ func Invalid(field, format string, args ...any) *Error {
 // AsError returns err as the Error of a reply. An err of another type becomes CodeInternal without
 // its details, which belong in the log.
 func AsError(err error) *Error {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e
 	}
 	return &Error{Code: CodeInternal, Message: "internal error; see the service's log"}

@@ -109,8 +109,8 @@ func (c *Child) mayRestart(err error) bool {
 		return true
 	default:
 	}
-	var exit *exec.ExitError
-	return errors.As(err, &exit) && !exit.Exited()
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	return ok && !exit.Exited()
 }
 
 // runOnce runs one child from its start to its end. The child has its own process group. So it does

@@ -92,8 +92,7 @@ func (p *Pod) resize(ctx context.Context, cpus uint32) error {
 
 	wanted := current.scaledTo(cpus)
 	patched, err := p.patch(ctx, wanted)
-	var refusal *apiError
-	if errors.As(err, &refusal) {
+	if _, isRefused := errors.AsType[*apiError](err); isRefused {
 		return err
 	}
 	if err == nil {
@@ -118,9 +117,8 @@ func (p *Pod) patch(ctx context.Context, wanted cpuAllocation) (*podObject, erro
 	patch.Spec.Containers = []containerResources{{Name: p.Container, Resources: wanted.resources()}}
 	for attempt := 1; ; attempt++ {
 		reply, err := p.call(ctx, http.MethodPatch, "/resize", &patch)
-		var refusal *apiError
-		isConflict := errors.As(err, &refusal) && refusal.code == http.StatusConflict
-		if !isConflict || attempt == patchAttempts {
+		refusal, _ := errors.AsType[*apiError](err)
+		if refusal == nil || refusal.code != http.StatusConflict || attempt == patchAttempts {
 			return reply, err
 		}
 		if p.wait(ctx) != nil {

@@ -133,8 +133,7 @@ func createBeside(path string) (*os.File, error) {
 		return nil, fmt.Errorf("%s is a directory, want a file", path)
 	}
 	file, err := os.CreateTemp(filepath.Dir(path), ".courier-*")
-	var cause *fs.PathError
-	if errors.As(err, &cause) {
+	if cause, ok := errors.AsType[*fs.PathError](err); ok {
 		return nil, fmt.Errorf("create %s: %w", path, cause.Err)
 	}
 	return file, err

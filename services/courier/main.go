@@ -162,8 +162,7 @@ func parse(parser *kong.Kong, args []string) (parsed *kong.Context, err error) {
 		}
 	}()
 	parsed, err = parser.Parse(helpWords(parser.Model.Node, args))
-	var wrong *kong.ParseError
-	if errors.As(err, &wrong) {
+	if wrong, ok := errors.AsType[*kong.ParseError](err); ok {
 		parsed = wrong.Context
 	}
 	if err != nil {
