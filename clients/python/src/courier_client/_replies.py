@@ -86,6 +86,7 @@ class JobStatus(TypedDict, total=False):
     started_at: str
     last_seen_at: str
     ended_at: str
+    trained_at: str
     deadline_at: str
     predicted_end_at: str
     probability: float
