@@ -37,17 +37,4 @@ func makeDir(dir string) error {
 }
 
 // lock locks a file until it is closed or the process ends. It fails if another process holds the lock.
-func lock(f *os.File) error {
-	raw, err := f.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var lockErr error
-	err = raw.Control(func(fd uintptr) {
-		lockErr = unix.Flock(int(fd), unix.LOCK_EX|unix.LOCK_NB)
-	})
-	if err != nil {
-		return err
-	}
-	return lockErr
-}
+func lock(f *os.File) error { return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) }

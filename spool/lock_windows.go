@@ -17,18 +17,7 @@ const lockOffset = 1 << 30
 
 // lock locks a file until it is closed or the process ends. It fails if another process holds the lock.
 func lock(f *os.File) error {
-	raw, err := f.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var lockErr error
-	err = raw.Control(func(fd uintptr) {
-		lockErr = windows.LockFileEx(windows.Handle(fd),
-			windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0,
-			&windows.Overlapped{Offset: lockOffset})
-	})
-	if err != nil {
-		return err
-	}
-	return lockErr
+	return windows.LockFileEx(windows.Handle(f.Fd()),
+		windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0,
+		&windows.Overlapped{Offset: lockOffset})
 }
