@@ -35,37 +35,22 @@ func newGatherer() (*gatherer, error) {
 	}
 	g := &gatherer{names: map[*prometheus.Desc]string{}}
 	for _, name := range sampleCollectors {
-		c, err := newCollector(name)
+		all, err := collector.NewNodeCollector(slog.New(slog.DiscardHandler), name)
+		if err == nil {
+			first := &gatherer{collectors: []collector.Collector{all.Collectors[name]}, names: g.names}
+			_, err = first.read()
+		}
 		if err != nil {
 			g.unavailable = append(g.unavailable, fmt.Sprintf("%s (%v)", name, err))
 			continue
 		}
-		g.collectors = append(g.collectors, c)
+		g.collectors = append(g.collectors, all.Collectors[name])
 	}
 	if len(g.collectors) == 0 {
 		return nil, fmt.Errorf("no node_exporter collector is available: %s",
 			strings.Join(g.unavailable, ", "))
 	}
 	return g, nil
-}
-
-func newCollector(name string) (collector.Collector, error) {
-	all, err := collector.NewNodeCollector(slog.New(slog.DiscardHandler), name)
-	if err != nil {
-		return nil, err
-	}
-	c := all.Collectors[name]
-	drained := make(chan struct{})
-	metrics := make(chan prometheus.Metric)
-	go func() {
-		defer close(drained)
-		for range metrics {
-		}
-	}()
-	err = c.Update(metrics)
-	close(metrics)
-	<-drained
-	return c, err
 }
 
 // read reads the collectors without a registry. A registry would sort and check all
