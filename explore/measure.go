@@ -98,14 +98,8 @@ func (m *Runner) options(
 	b Block, await func(), out *os.File, messages *bytes.Buffer,
 ) runner.Options {
 	o := m.Job
-	replacer := strings.NewReplacer(
-		gpusPlaceholder, strconv.Itoa(b.GPUs),
-		replicationPlaceholder, strconv.Itoa(b.Replication),
-	)
-	o.Command = nil
-	for _, argument := range m.Options.Command {
-		o.Command = append(o.Command, replacer.Replace(argument))
-	}
+	o.Command = runner.FillPlaceholders(m.Options.Command,
+		gpusPlaceholder, strconv.Itoa(b.GPUs), replicationPlaceholder, strconv.Itoa(b.Replication))
 	o.Request = schemas.JobRequest{
 		Model:      m.Options.Model,
 		Dataset:    m.Options.Dataset,

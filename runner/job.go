@@ -121,7 +121,7 @@ func (j *job) hintAtOptions() {
 		j.screen.message("the command has %s, which is not replaced: want %s or %s", name,
 			strings.Join(placeholders[:last], ", "), placeholders[last])
 	}
-	hasWorkers := hasPlaceholder(j.o.Command, workersPlaceholder) || hasPlaceholder(j.o.Command, workersVariable)
+	hasWorkers := HasPlaceholder(j.o.Command, workersPlaceholder) || HasPlaceholder(j.o.Command, workersVariable)
 	if j.o.Request.HasShapes() && !hasWorkers {
 		j.screen.message("the command has no %s: it must read the number of workers from %s",
 			workersPlaceholder, workersVariable)
@@ -132,7 +132,7 @@ func (j *job) hintAtOptions() {
 			j.o.Container, ResizeDocker, ResizeDockerCap)
 	}
 	switch {
-	case hasPlaceholder(j.o.Command, batchPlaceholder):
+	case HasPlaceholder(j.o.Command, batchPlaceholder):
 	case j.result.Setting.BatchSize == 0:
 		j.screen.message("the command has no %s: its batch size is unknown unless it is measured; if it "+
 			"reads %s, use --batch-sizes", batchPlaceholder, batchVariable)
@@ -145,7 +145,7 @@ func (j *job) hintAtOptions() {
 // start starts the command and publishes the start of the job.
 func (j *job) start(ctx context.Context) error {
 	j.hintAtOptions()
-	if !hasPlaceholder(j.o.Command, cpusPlaceholder) {
+	if !HasPlaceholder(j.o.Command, cpusPlaceholder) {
 		j.screen.message("the command has no %s: numerical libraries get %s, but nothing else "+
 			"limits the job", cpusPlaceholder,
 			schemas.FormatCount(uint64(j.result.Setting.CPUs), "thread"))
@@ -231,7 +231,7 @@ func (j *job) launch(epochsDone uint32) error {
 	started.CPUs = j.threads()
 	s := &started
 	env := environment(j.result.JobID, s, epochsDone, time.Duration(j.o.Request.SLO))
-	if !hasPlaceholder(j.o.Command, cpusPlaceholder) {
+	if !HasPlaceholder(j.o.Command, cpusPlaceholder) {
 		env = limitThreads(env, j.threads())
 	}
 	env = shortenSpins(env)
@@ -249,7 +249,7 @@ func (j *job) launch(epochsDone uint32) error {
 	j.o.Observer.Load(&schemas.Epoch{}) // the load of the first epoch is measured from here
 	j.used = usage.Started(j.cgroup)
 	start := func() (*jobProcess, error) {
-		cmd := newCommand(fillPlaceholders(j.o.Command, s, epochsDone), env, j.o.Stdin)
+		cmd := newCommand(filledCommand(j.o.Command, s, epochsDone), env, j.o.Stdin)
 		return startProcess(cmd, j.cgroup, !j.o.NoPTY, j.terminalSize(), j.screen.write)
 	}
 

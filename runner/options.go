@@ -166,7 +166,7 @@ func (o Options) withDefaults() (Options, error) {
 
 // takesBatchSize reports whether the command uses the batch size that it is given.
 func (o *Options) takesBatchSize() bool {
-	return hasPlaceholder(o.Command, batchPlaceholder) || hasPlaceholder(o.Command, batchVariable)
+	return HasPlaceholder(o.Command, batchPlaceholder) || HasPlaceholder(o.Command, batchVariable)
 }
 
 // validate checks the options before anything starts.
@@ -191,11 +191,11 @@ func (o *Options) validate() error {
 	case o.resizeMeans() == schemas.ByDocker && o.Container == "":
 		return schemas.Invalid("container",
 			"missing; want the name of the container that the command starts")
-	case o.Resize == ResizeRestart && o.Request.Elastic && !hasPlaceholder(o.Command, cpusPlaceholder):
+	case o.Resize == ResizeRestart && o.Request.Elastic && !HasPlaceholder(o.Command, cpusPlaceholder):
 		return schemas.Invalid("resize", "%s requires %s in the command, otherwise nothing changes",
 			ResizeRestart, cpusPlaceholder)
-	case o.Adapt == AdaptRestart && !hasPlaceholder(o.Command, batchPlaceholder) &&
-		!hasPlaceholder(o.Command, loadersPlaceholder):
+	case o.Adapt == AdaptRestart && !HasPlaceholder(o.Command, batchPlaceholder) &&
+		!HasPlaceholder(o.Command, loadersPlaceholder):
 		return schemas.Invalid("adapt", "%s requires %s or %s in the command, otherwise nothing changes",
 			AdaptRestart, batchPlaceholder, loadersPlaceholder)
 	case len(o.Command) == 0 || o.Command[0] == "":

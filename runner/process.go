@@ -30,9 +30,9 @@ const (
 	epochsDonePlaceholder = "{epoch}" // completed epochs; 0 except after a restart
 )
 
-// fillPlaceholders replaces the placeholders in a command.
-func fillPlaceholders(command []string, s *schemas.Setting, epochsDone uint32) []string {
-	replacer := strings.NewReplacer(
+// filledCommand replaces the placeholders of a job in a command.
+func filledCommand(command []string, s *schemas.Setting, epochsDone uint32) []string {
+	return FillPlaceholders(command,
 		batchPlaceholder, fmt.Sprint(s.BatchSize),
 		cpusPlaceholder, fmt.Sprint(s.CPUs),
 		workersPlaceholder, fmt.Sprint(max(s.Workers, 1)),
@@ -40,6 +40,11 @@ func fillPlaceholders(command []string, s *schemas.Setting, epochsDone uint32) [
 		epochsPlaceholder, fmt.Sprint(s.Epochs),
 		epochsDonePlaceholder, fmt.Sprint(epochsDone),
 	)
+}
+
+// FillPlaceholders replaces placeholders in a command, each of which is followed by its value.
+func FillPlaceholders(command []string, valued ...string) []string {
+	replacer := strings.NewReplacer(valued...)
 	filled := make([]string, len(command))
 	for i, argument := range command {
 		filled[i] = replacer.Replace(argument)
@@ -70,8 +75,8 @@ func unknownPlaceholders(command []string) (unknown []string) {
 	return unknown
 }
 
-// hasPlaceholder reports whether a command contains a placeholder.
-func hasPlaceholder(command []string, placeholder string) bool {
+// HasPlaceholder reports whether a command contains a placeholder.
+func HasPlaceholder(command []string, placeholder string) bool {
 	return slices.ContainsFunc(command, func(argument string) bool {
 		return strings.Contains(argument, placeholder)
 	})

@@ -167,10 +167,5 @@ func (o *Options) filled(arguments []string, g *Segment, dir string, values []st
 	for i, p := range o.Space {
 		pairs = append(pairs, "{"+p.Name+"}", values[i])
 	}
-	replacer := strings.NewReplacer(pairs...)
-	filled := make([]string, len(arguments))
-	for i, argument := range arguments {
-		filled[i] = replacer.Replace(argument)
-	}
-	return filled
+	return runner.FillPlaceholders(arguments, pairs...)
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"courier/runner"
 	"courier/schemas"
 )
 
@@ -89,7 +90,7 @@ func (o *Options) validate() error {
 			"one of %s", unset, unset, o.placeholders())
 	}
 	for _, p := range o.Space {
-		if !hasPlaceholder(o.Command, "{"+p.Name+"}") {
+		if !runner.HasPlaceholder(o.Command, "{"+p.Name+"}") {
 			return fmt.Errorf("the command has no {%s}, so that all of its trials would be equal: write it where the "+
 				"value belongs, for example --%[1]s {%[1]s}", p.Name)
 		}
@@ -154,12 +155,5 @@ func (o *Options) validateResources() error {
 // usesProgress reports whether a command can continue a trial: it takes the number of completed
 // epochs or the directory of the trial.
 func usesProgress(command []string) bool {
-	return hasPlaceholder(command, epochPlaceholder) || hasPlaceholder(command, dirPlaceholder)
-}
-
-// hasPlaceholder reports whether a command contains a placeholder.
-func hasPlaceholder(command []string, placeholder string) bool {
-	return slices.ContainsFunc(command, func(argument string) bool {
-		return strings.Contains(argument, placeholder)
-	})
+	return runner.HasPlaceholder(command, epochPlaceholder) || runner.HasPlaceholder(command, dirPlaceholder)
 }

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"courier/runner"
 	"courier/schemas"
 )
 
@@ -79,7 +80,7 @@ func (t *Tuning) result(reason string, isComplete bool) *Ranking {
 	}
 	if b := s.best(); b != nil {
 		r.Best, r.Environment = t.bestCommand(b)
-		if hasPlaceholder(t.o.Command, dirPlaceholder) {
+		if runner.HasPlaceholder(t.o.Command, dirPlaceholder) {
 			r.checkpoints = trialDir(t.dir, &Segment{Trial: b.Trial})
 		}
 	}
@@ -104,13 +105,9 @@ func (t *Tuning) bestDir() string { return filepath.Join(t.dir, "best") }
 func (t *Tuning) bestCommand(b *trialState) (command, environment []string) {
 	g := Segment{Trial: b.Trial, CPUs: b.cpus, Epochs: t.o.Epochs}
 	command = t.o.filled(t.o.Command, &g, t.bestDir(), b.values)
-	replacer := strings.NewReplacer(
-		epochsPlaceholder, strconv.Itoa(g.Epochs), cpusPlaceholder, strconv.Itoa(g.CPUs),
-	)
-	for i := range command {
-		command[i] = replacer.Replace(command[i])
-	}
-	if !hasPlaceholder(t.o.Command, epochsPlaceholder) {
+	command = runner.FillPlaceholders(command,
+		epochsPlaceholder, strconv.Itoa(g.Epochs), cpusPlaceholder, strconv.Itoa(g.CPUs))
+	if !runner.HasPlaceholder(t.o.Command, epochsPlaceholder) {
 		environment = append(environment, "COURIER_EPOCHS="+strconv.Itoa(g.Epochs))
 	}
 	return command, environment

@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"courier/runner"
 	"courier/schemas"
 )
 
@@ -151,7 +152,7 @@ func (e *IncompleteTuning) Error() string {
 // conclude returns the result. It comes with a NoResult or an
 // IncompleteTuning if the tuning ended with one.
 func (t *Tuning) conclude(ctx context.Context, reason string, failure error) (*Ranking, error) {
-	if hasPlaceholder(t.o.Command, dirPlaceholder) {
+	if runner.HasPlaceholder(t.o.Command, dirPlaceholder) {
 		failure = errors.Join(failure, os.MkdirAll(t.bestDir(), 0o755)) // the printed command may use it
 	}
 	switch {
