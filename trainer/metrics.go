@@ -4,6 +4,7 @@ import (
 	"courier/schemas"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
 // metrics are the Prometheus metrics of a trainer.
@@ -18,40 +19,37 @@ type metrics struct {
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
+	factory := promauto.With(reg)
 	m := &metrics{
-		fits: prometheus.NewCounterVec(prometheus.CounterOpts{
+		fits: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "courier_trainer_fits_total",
 			Help: "Fits, by target and outcome.",
 		}, []string{"target", "outcome"}),
-		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		seconds: factory.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "courier_trainer_fit_seconds",
 			Help:    "Duration of a fit, by target.",
 			Buckets: prometheus.ExponentialBuckets(0.01, 3, 10),
 		}, []string{"target"}),
-		examples: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		examples: factory.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "courier_trainer_examples",
 			Help: "Examples of the last fit, by target.",
 		}, []string{"target"}),
-		skipped: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		skipped: factory.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "courier_trainer_refused_examples",
 			Help: "Events and examples skipped at the last fit, by reason.",
 		}, []string{"reason"}),
-		promotions: prometheus.NewCounterVec(prometheus.CounterOpts{
+		promotions: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "courier_trainer_promotions_total",
 			Help: "Promoted regressors, by target and by what decided.",
 		}, []string{"target", "decided_by"}),
-		drifts: prometheus.NewCounter(prometheus.CounterOpts{
+		drifts: factory.NewCounter(prometheus.CounterOpts{
 			Name: "courier_trainer_drifts_total",
 			Help: "Drift corrections that began or changed.",
 		}),
-		newEpochs: prometheus.NewGauge(prometheus.GaugeOpts{
+		newEpochs: factory.NewGauge(prometheus.GaugeOpts{
 			Name: "courier_trainer_new_epochs",
 			Help: "Epochs since the last fit.",
 		}),
-	}
-	if reg != nil {
-		reg.MustRegister(m.fits, m.seconds, m.examples, m.skipped, m.drifts, m.promotions,
-			m.newEpochs)
 	}
 	// Prometheus cannot see the first increase of a counter that does not exist before.
 	for _, target := range schemas.Targets() {
