@@ -1,6 +1,7 @@
 package resize
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,11 +32,7 @@ func (c *Container) Resize(ctx context.Context, cpus uint32) error {
 	if c.IsCapped {
 		args = append(args, "--cpus", strconv.Itoa(int(cpus)))
 	}
-	command := c.command
-	if command == "" {
-		command = "docker"
-	}
-	out, err := exec.CommandContext(ctx, command, append(args, c.Name)...).CombinedOutput()
+	out, err := exec.CommandContext(ctx, cmp.Or(c.command, "docker"), append(args, c.Name)...).CombinedOutput()
 	if err != nil {
 		if text := strings.TrimSpace(string(out)); text != "" {
 			err = errors.New(text)

@@ -1,6 +1,7 @@
 package resize
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -147,14 +148,10 @@ func (p *Pod) await(ctx context.Context, patched *podObject, wanted cpuAllocatio
 
 // wait waits until the pod may be read again.
 func (p *Pod) wait(ctx context.Context) error {
-	interval := p.Interval
-	if interval == 0 {
-		interval = defaultInterval
-	}
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-time.After(interval):
+	case <-time.After(cmp.Or(p.Interval, defaultInterval)):
 		return nil
 	}
 }
