@@ -103,7 +103,7 @@ var largeDigits = digitsWith("--augment", "80")
 func queuedJobs(n int) (all []realJob) {
 	for i := range n {
 		all = append(all, realJob{
-			id: fmt.Sprint("job-", i), arrival: time.Duration(i) * 12 * time.Second, batch: "128",
+			id: fmt.Sprint("job-", i), arrival: time.Duration(i) * 6 * time.Second, batch: "128",
 			epochs: 25 + 15*(i%3), command: largeDigits,
 		})
 	}
@@ -156,7 +156,7 @@ var realRuns = map[string]realRunCase{
 	// Eight trainings wait in a queue until Courier promises them their SLO.
 	"slo": {
 		flags: []string{"--objective", "slo", "--admission", "queue"},
-		slo:   "70s",
+		slo:   "40s",
 		tried: []realJob{
 			{id: "one", cpus: "1", batch: "128", epochs: 10, command: largeDigits},
 			{id: "two", cpus: "2", batch: "128", epochs: 10, command: largeDigits},
