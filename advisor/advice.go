@@ -19,7 +19,7 @@ type causedQuestion struct {
 }
 
 // advise re-predicts a running job. A job that waits for its input, and is not likely to meet an SLO, is
-// advised to use more data loaders. For efficiency a job is advised a faster batch size.
+// advised to use more data loaders. With the objective efficiency, it may be advised a faster batch size.
 func (a *Advisor) advise(q *decide.Question, cause uint64) {
 	r, now := *a.regressors.Load(), a.now()
 	advice := decide.Decide(q, r, now)

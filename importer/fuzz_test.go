@@ -93,5 +93,5 @@ func FuzzJSONLines(f *testing.F) {
 		`"cpus":2,"epochs":1,"nodes":["n"]}}`
 	fuzzFile(f, pods, `[{"epoch":1,"config":{"batch_size":8},"time":3},{"epoch":2,"time":6}]`,
 		`{"run_id":"r","model":"m","batch_size":64,"cpus":2,"epoch_seconds":[2.5,2],"accuracies":[0.8,null]}`,
-		log, strings.Replace(log, "j/1/finished", "j/2/finished", 1)) // the identity of another end
+		log, strings.Replace(log, "j/1/finished", "j/2/finished", 1)) // the event ID belongs to another run
 }

@@ -152,7 +152,7 @@ func (d *Database) refuseDoubleRows(ctx context.Context, g *tableRows) error {
 	seen := make(map[storedRow]bool, len(stored))
 	for _, s := range stored {
 		if seen[s] {
-			return fmt.Errorf("%s at %s has the event %s twice: it drops the first row within five minutes",
+			return fmt.Errorf("%s at %s has the event %s twice: ClickHouse drops the first row within five minutes",
 				g.table.name, d.address, s.EventID)
 		}
 		seen[s] = true

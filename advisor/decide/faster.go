@@ -7,12 +7,13 @@ import (
 	"courier/schemas"
 )
 
-// minSpeedup is the ratio of the predicted time with the present batch size to the bound of the time with
-// another one, from which a running job changes. It is that from which CPUs move for efficiency.
+// minSpeedup is the minimum ratio of the predicted time with the current batch size to the upper bound with
+// another one, from which a running job changes to that one. CPUs move for efficiency from the same ratio.
 const minSpeedup = 1.05
 
-// AdviseFaster returns the advice for a running job to take the batch size of its request with which the
-// rest of it is shortest, for the objective efficiency; nil if none is surely better. a is the usual advice.
+// AdviseFaster returns the advice for a running job to change to the batch size of its request with the
+// shortest remaining time, for the objective efficiency; nil if none is clearly better. a is the advice of
+// Decide.
 func AdviseFaster(q *Question, a *schemas.Advice, r Regressors, at time.Time) *schemas.Advice {
 	now := q.Self.Setting
 	current := a.Running(now.BatchSize, now.CPUs)
@@ -38,8 +39,8 @@ func AdviseFaster(q *Question, a *schemas.Advice, r Regressors, at time.Time) *s
 	return advice
 }
 
-// isBetter reports whether an alternative with the same CPUs is surely faster by the runs that have ended,
-// the model as accurate, and an SLO as likely to be kept.
+// isBetter reports whether an alternative with the same CPUs is clearly faster, at least as accurate and at
+// least as likely to meet an SLO, by the runs that have ended.
 func isBetter(alt, current *schemas.Alternative) bool {
 	return alt.CPUs == current.CPUs && !alt.Extrapolated && alt.UpperBoundSeconds != nil &&
 		*alt.UpperBoundSeconds*minSpeedup <= *current.PredictedSeconds &&
