@@ -21,7 +21,10 @@ func serveVerdict(t *testing.T, b *bus.Bus, v schemas.Verdict, requests chan<- s
 	t.Helper()
 	heartbeats := make(chan struct{})
 	go func() {
-		_ = b.Listen(t.Context(), schemas.JobSubject("*", schemas.EventAlive), func(schemas.Event) {
+		_ = b.Listen(t.Context(), schemas.JobSubject("*", schemas.EventAlive), func(e schemas.Event) {
+			if alive := e.(*schemas.Alive); alive.ID() == alive.JobID+"/1/alive/1" {
+				t.Error("the first heartbeat names run 1, which has not started: the advisor ignores it")
+			}
 			select {
 			case heartbeats <- struct{}{}:
 			default: // nobody waits

@@ -18,14 +18,13 @@ import (
 func (j *job) submit(ctx context.Context) error {
 	request := &j.o.Request
 	mayHaveRun := request.JobID != ""
-	var b *bus.Bus
-	var err error
 	for {
 		if !mayHaveRun {
 			request.JobID = newJobID(request.Model)
 		}
-		j.result.Run = 1
-		if b, err = j.requestStart(ctx); err == nil && mayHaveRun {
+		j.result.Run = 0 // the advisor ignores heartbeats of a run that has not started
+		b, err := j.requestStart(ctx)
+		if j.result.Run = 1; err == nil && mayHaveRun {
 			err = j.numberRun(ctx, b)
 		}
 		if err == nil && j.isReservationOver(time.Now()) {
