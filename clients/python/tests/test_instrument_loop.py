@@ -131,6 +131,17 @@ class LoopTest(unittest.TestCase):
                 seen.append(self.position.counts_steps)
         self.assertEqual(seen, [True, True, False, False, False, False])
 
+    def test_while_something_is_not(self):
+        """Such a condition counts no steps, whatever its name is."""
+        iteration_done, seen = [], []
+        for i in range(2):
+            iteration_done.clear()
+            while not iteration_done:
+                self.step()
+                seen.append(self.position.counts_steps)
+                iteration_done.append(i)
+        self.assertEqual(seen, [False, False])
+
     def test_while(self):
         epoch, is_done = 0, False
         while not is_done and epoch < 10:
@@ -158,9 +169,10 @@ class LoopTest(unittest.TestCase):
         for epoch in range(1):
             for i in range(9 // bs - 2):
                 seen()
-            for i in range(0, 6, 6):
+            for i in range(2, 6, 4):  # the variable has the name
                 seen()
-        self.assertEqual(self.seen, [4, 3, None])
+            seen()  # perhaps all of the data
+        self.assertEqual(self.seen, [4, 3, 3, None])
 
     def test_an_attribute_named_like_a_function(self):
         """model.eval() does not give the function a dictionary of its variables."""

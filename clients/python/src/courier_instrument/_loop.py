@@ -48,7 +48,8 @@ class Loop:
     def __init__(self, node):
         body = getattr(node, "body", [node])
         self.first, self.last = body[0].lineno, body[-1].end_lineno
-        target, limits = getattr(node, "target", None), [node.test] if isinstance(node, ast.While) else []
+        is_while = isinstance(node, ast.While) and not isinstance(node.test, ast.UnaryOp)  # "not x" counts nothing
+        target, limits = getattr(node, "target", None), [node.test] if is_while else []
         while isinstance(target, (ast.Tuple, ast.List)):
             target = target.elts[0]
         for call in ast.walk(node.iter) if target else ():
@@ -165,13 +166,19 @@ def _frames(frame):
 
 
 def batch_size():
-    """The value of ``batch_size`` in the ranges of the loops that the caller is within; None without one."""
+    """The value of ``batch_size`` in the ranges of the loops that the caller is within, or else of a variable
+    with such a name, unless the innermost loop is over epochs: each may be a step with all of the data."""
+    inner, sizes = None, []
     for frame in _frames(sys._getframe(2)):
-        for loop in loops_around(frame):
-            if loop.batch_size:
-                found = _is_readable(frame) and _values_of(frame, [loop.batch_size])
-                return found[0] if found and type(found[0]) is int else None
-    return None
+        around = [] if frame.f_globals.get("__name__", "").startswith(OTHERS) else loops_around(frame)
+        inner = inner or next(reversed(around), None)
+        header = [loop.batch_size for loop in around if loop.batch_size]
+        code = frame.f_code
+        names = header or around and [*filter(BATCH_SIZE.match, code.co_varnames + code.co_names)]
+        sizes += [v for v in names and _is_readable(frame) and _values_of(frame, names) or () if type(v) is int]
+        if header:
+            return sizes[-1] if sizes else None
+    return sizes[0] if sizes and not inner.is_epochs else None
 
 
 class Position:

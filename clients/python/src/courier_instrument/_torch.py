@@ -96,7 +96,7 @@ class Torch(Tracker):
             # A loop over steps. Its epochs, if it has any, are those of the output.
             self._session.send("loop", ago=now - self._first, batch_size=_loop.batch_size())
         elif unit is not None and not unit.loaders and unit.steps == 1:
-            self._batch_size = self._batch_size or _loop.batch_size()
+            self._batch_size = self._batch_size or not self._number and _loop.batch_size() or None
         if now >= self._next_progress and unit is not None and unit.length:
             self._next_progress = now + PROGRESS_SECONDS
             self._session.send("progress", may_be_lost=True, batches=unit.batches, of=unit.length)
@@ -106,6 +106,10 @@ class Torch(Tracker):
         loop over epochs: some scripts update by hand, and some steps are in graphs of torch.compile."""
         if not (self._session.fit or _is_traced()) and self.position() is not None:
             self._step(None, clock())
+
+    def _end_last(self, *args):
+        super()._end_last(*args)
+        self.has_steps = False  # another loop may update in another way
 
     def cleared(self):
         """Gradients are set to zero. With a loader, its batches show the same."""
