@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"courier/demo"
 	"courier/services/local"
 	"courier/trainer"
+	"courier/workloads/digits"
 )
 
 type demoCommand struct {
@@ -77,4 +79,22 @@ func (c *demoCommand) localFlags(dir string) localFlags {
 		Policy: c.Policy,
 		Fits:   trainer.Options{NewEpochs: 1 << 30}, // Only the demo requests fits.
 	}
+}
+
+type workloadCommand struct {
+	Workload []string `arg:"" passthrough:"" help:"Name of the workload, digits, which trains a network on the UCI optical digits, and its flags; see courier workload digits --help."`
+}
+
+// stoppedStatus is the exit status of a shell for a command that SIGTERM ended.
+const stoppedStatus = exitStatus(128 + 15)
+
+func (c *workloadCommand) Run(w *environment) error {
+	if c.Workload[0] != "digits" {
+		return usagef("there is no workload %s, only digits", c.Workload[0])
+	}
+	err := digits.Run(w.ctx, c.Workload[1:], w.stdout)
+	if errors.Is(err, context.Canceled) {
+		return stoppedStatus
+	}
+	return err
 }

@@ -1,0 +1,119 @@
+package gateway_test
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"courier/schemas"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/heapprofiler"
+	cdpruntime "github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+// sortScript clicks a sortable header and returns the milliseconds until the browser has drawn another first row.
+const sortScript = `new Promise((done) => {
+	const head = document.querySelector(%q), body = head.closest('table').tBodies[0];
+	const first = () => body.rows[0].dataset.key, before = first(), begin = performance.now();
+	new MutationObserver((all, o) => {
+		if (first() === before) return;
+		o.disconnect();
+		requestAnimationFrame(() => setTimeout(() => done(performance.now() - begin)));
+	}).observe(body, {subtree: true, childList: true});
+	head.click();
+})`
+
+// An open page answers clicks at once and does not grow while 1,000 jobs run on 500 nodes and 60 events a second
+// arrive. Jobs that have run their epochs end, and others start.
+func TestBrowser_StaysQuick(t *testing.T) {
+	length, err := time.ParseDuration(os.Getenv("COURIER_PAGE_TIME"))
+	if err != nil {
+		t.Skip("takes a time of choice; set COURIER_PAGE_TIME, such as 1h")
+	}
+	const jobs, nodes, epochs, perSecond = 1000, 500, 12, 60
+	browser, b, h := openBrowser(t)
+	done := make([]uint32, jobs)
+	began := make([]int, jobs)
+	id := func(n int) string { return fmt.Sprintf("job-%04d-%d", n, began[n]) }
+	for n := range jobs {
+		runJob(t, b, id(n), time.Now().Add(-time.Minute), 1, "")
+		done[n] = 1
+	}
+	for n := range nodes {
+		s := sample(t, fmt.Sprintf("node-%03d", n), 1)
+		s.At = time.Now()
+		h.publish(t, s)
+	}
+	type figures struct{ page, process float64 }
+	measure := func(p *browserPage) (f figures) {
+		_, err := chromedp.Call(p.ctx, heapprofiler.CollectGarbage, cdp.Empty{})
+		p.must(err)
+		usage, err := chromedp.Call(p.ctx, cdpruntime.GetHeapUsage, cdp.Empty{})
+		p.must(err)
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return figures{usage.UsedSize / 1e6, float64(m.HeapAlloc) / 1e6}
+	}
+
+	left := browser.Page(t, h.url+"/", 1440, 900) // stays open
+	defer left.Close()
+	times := map[string][]float64{}
+	look := func(path, selector string) {
+		p := browser.Page(t, h.url+path, 1440, 900)
+		defer p.Close()
+		var paint, click float64
+		p.WaitFor(fmt.Sprintf("document.querySelector(%q).closest('table').tBodies[0].rows.length > 20", selector))
+		p.must(p.Eval("performance.getEntriesByType('paint').find((e) => e.name === 'first-contentful-paint').startTime", &paint))
+		p.must(p.Eval(fmt.Sprintf(sortScript, selector), &click))
+		times[path+" first paint"] = append(times[path+" first paint"], paint)
+		times[path+" click"] = append(times[path+" click"], click)
+	}
+	tick := time.NewTicker(time.Second / perSecond)
+	defer tick.Stop()
+	var all []figures
+	for begin, sent := time.Now(), 0; time.Since(begin) < length; sent++ {
+		<-tick.C
+		if sent%2 == 0 {
+			s := sample(t, fmt.Sprintf("node-%03d", sent/2%nodes), uint64(2+sent/2/nodes))
+			s.At = time.Now()
+			h.publish(t, s)
+			continue
+		}
+		n := sent / 2 % jobs
+		if done[n]++; done[n] <= epochs {
+			e := epoch(t, id(n), done[n])
+			e.At, e.Model, e.BatchSize, e.CPUs, e.Epochs = time.Now(), "digits-mlp", 16, 2, epochs
+			e.Run, e.EventID = 1, fmt.Sprintf("%s/counted/%d", e.JobID, e.Epoch)
+			h.publish(t, e)
+		} else {
+			h.publish(t, &schemas.Ended{
+				JobStamp: schemas.JobStamp{Stamp: schemas.Stamp{EventID: id(n) + "/end", At: time.Now()}, JobID: id(n), Run: 1},
+				Setting:  schemas.Setting{Model: "digits-mlp", BatchSize: 16, CPUs: 2, Epochs: epochs, Nodes: []string{"node-a"}},
+				Outcome:  "finished", EpochsDone: epochs,
+			})
+			began[n]++
+			done[n] = 1
+			runJob(t, b, id(n), time.Now().Add(-time.Second), 1, "")
+		}
+		if sent%(20*perSecond) == perSecond+1 { // every 20 s
+			look("/jobs?sort=id", "#jobs-table .sort")
+			look("/nodes?sort=node", "#nodes-table .sort")
+			all = append(all, measure(left))
+		}
+	}
+	for name, c := range times {
+		slices.Sort(c)
+		t.Logf("%-24s %d times, median %.0f ms, 95 %% %.0f ms, most %.0f ms", name, len(c), c[len(c)/2],
+			c[len(c)*95/100], c[len(c)-1])
+	}
+	for i := 0; i < len(all); i += max(1, len(all)/12) {
+		t.Logf("after %4d s: page %5.1f MB, process %5.1f MB", 20*i, all[i].page, all[i].process)
+	}
+	t.Logf("at the end:   page %5.1f MB, process %5.1f MB", all[len(all)-1].page, all[len(all)-1].process)
+}
