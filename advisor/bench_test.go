@@ -31,6 +31,16 @@ func BenchmarkRequests(b *testing.B) {
 		b.Fatal(err)
 	}
 	serve(b, nc, "plain.echo", func(m *nats.Msg) { _ = m.Respond(m.Data) })
+	fixed := predict(b, bus, q)
+	serve(b, nc, "plain.answer", func(m *nats.Msg) {
+		var asked schemas.JobRequest
+		if schemas.DecodeRequest(m.Data, &asked) != nil {
+			return
+		}
+		if data, err := schemas.Marshal(&fixed); err == nil {
+			_ = m.Respond(data)
+		}
+	})
 	serve(b, nc, "plain.keep", func(m *nats.Msg) {
 		if _, err := js.Publish(b.Context(), "plain.kept", m.Data); err == nil {
 			_ = m.Respond(m.Data)
@@ -42,7 +52,7 @@ func BenchmarkRequests(b *testing.B) {
 		b.Fatal(err)
 	}
 	subjects := []string{
-		"plain.echo", schemas.SubjectJobPredict, "plain.keep", schemas.SubjectJobSubmit,
+		"plain.echo", "plain.answer", schemas.SubjectJobPredict, "plain.keep", schemas.SubjectJobSubmit,
 	}
 	times := map[string][]float64{}
 	for b.Loop() {
@@ -63,6 +73,7 @@ func BenchmarkRequests(b *testing.B) {
 		b.ReportMetric(median(s), fmt.Sprintf("µs/%s", s))
 	}
 	b.ReportMetric(median(schemas.SubjectJobPredict)/median("plain.echo"), "predict/echo")
+	b.ReportMetric(median("plain.answer")/median("plain.echo"), "answer/echo")
 	b.ReportMetric(median(schemas.SubjectJobSubmit)/median("plain.keep"), "submit/keep")
 }
 
