@@ -154,8 +154,13 @@ func openBrowser(t *testing.T) (*browser, *bus.Bus, *testGateway) {
 // advice, the start, epochs with new advice, and the end, unless outcome is "".
 func runJob(t *testing.T, b *bus.Bus, id string, began time.Time, epochs int, outcome string) {
 	t.Helper()
+	runJobOn(t, b, "node-a", id, began, epochs, outcome)
+}
+
+func runJobOn(t *testing.T, b *bus.Bus, node, id string, began time.Time, epochs int, outcome string) {
+	t.Helper()
 	setting := schemas.Setting{
-		Model: "digits-mlp", BatchSize: 16, CPUs: 2, Epochs: 12, Nodes: []string{"node-a"},
+		Model: "digits-mlp", BatchSize: 16, CPUs: 2, Epochs: 12, Nodes: []string{node},
 	}
 	stamp := func(event string, run uint32, seconds float64) schemas.JobStamp {
 		return schemas.JobStamp{

@@ -40,12 +40,13 @@ func TestBrowser_StaysQuick(t *testing.T) {
 	done := make([]uint32, jobs)
 	began := make([]int, jobs)
 	id := func(n int) string { return fmt.Sprintf("job-%04d-%d", n, began[n]) }
+	node := func(n int) string { return fmt.Sprintf("node-%03d", n%nodes) }
 	for n := range jobs {
-		runJob(t, b, id(n), time.Now().Add(-time.Minute), 1, "")
+		runJobOn(t, b, node(n), id(n), time.Now().Add(-time.Minute), 1, "")
 		done[n] = 1
 	}
 	for n := range nodes {
-		s := sample(t, fmt.Sprintf("node-%03d", n), 1)
+		s := sample(t, node(n), 1)
 		s.At = time.Now()
 		h.publish(t, s)
 	}
@@ -69,7 +70,7 @@ func TestBrowser_StaysQuick(t *testing.T) {
 		defer p.Close()
 		var paint, click float64
 		p.WaitFor(fmt.Sprintf("document.querySelector(%q).closest('table').tBodies[0].rows.length > 20", selector))
-		p.must(p.Eval("performance.getEntriesByType('paint').find((e) => e.name === 'first-contentful-paint').startTime", &paint))
+		p.must(p.Eval("performance.getEntriesByName('first-contentful-paint')[0].startTime", &paint))
 		p.must(p.Eval(fmt.Sprintf(sortScript, selector), &click))
 		times[path+" first paint"] = append(times[path+" first paint"], paint)
 		times[path+" click"] = append(times[path+" click"], click)
@@ -80,7 +81,7 @@ func TestBrowser_StaysQuick(t *testing.T) {
 	for begin, sent := time.Now(), 0; time.Since(begin) < length; sent++ {
 		<-tick.C
 		if sent%2 == 0 {
-			s := sample(t, fmt.Sprintf("node-%03d", sent/2%nodes), uint64(2+sent/2/nodes))
+			s := sample(t, node(sent/2), uint64(2+sent/2/nodes))
 			s.At = time.Now()
 			h.publish(t, s)
 			continue
@@ -88,18 +89,18 @@ func TestBrowser_StaysQuick(t *testing.T) {
 		n := sent / 2 % jobs
 		if done[n]++; done[n] <= epochs {
 			e := epoch(t, id(n), done[n])
-			e.At, e.Model, e.BatchSize, e.CPUs, e.Epochs = time.Now(), "digits-mlp", 16, 2, epochs
+			e.At, e.Model, e.BatchSize, e.CPUs, e.Epochs, e.Nodes = time.Now(), "digits-mlp", 16, 2, epochs, []string{node(n)}
 			e.Run, e.EventID = 1, fmt.Sprintf("%s/counted/%d", e.JobID, e.Epoch)
 			h.publish(t, e)
 		} else {
 			h.publish(t, &schemas.Ended{
 				JobStamp: schemas.JobStamp{Stamp: schemas.Stamp{EventID: id(n) + "/end", At: time.Now()}, JobID: id(n), Run: 1},
-				Setting:  schemas.Setting{Model: "digits-mlp", BatchSize: 16, CPUs: 2, Epochs: epochs, Nodes: []string{"node-a"}},
+				Setting:  schemas.Setting{Model: "digits-mlp", BatchSize: 16, CPUs: 2, Epochs: epochs, Nodes: []string{node(n)}},
 				Outcome:  "finished", EpochsDone: epochs,
 			})
 			began[n]++
 			done[n] = 1
-			runJob(t, b, id(n), time.Now().Add(-time.Second), 1, "")
+			runJobOn(t, b, node(n), id(n), time.Now().Add(-time.Second), 1, "")
 		}
 		if sent%(20*perSecond) == perSecond+1 { // every 20 s
 			look("/jobs?sort=id", "#jobs-table .sort")
