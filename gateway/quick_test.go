@@ -41,6 +41,11 @@ func TestBrowser_StaysQuick(t *testing.T) {
 	began := make([]int, jobs)
 	id := func(n int) string { return fmt.Sprintf("job-%04d-%d", n, began[n]) }
 	node := func(n int) string { return fmt.Sprintf("node-%03d", n%nodes) }
+	setting := func(n int) schemas.Setting {
+		return schemas.Setting{
+			Model: "digits-mlp", BatchSize: 16, CPUs: 2, Epochs: epochs, Nodes: []string{node(n)},
+		}
+	}
 	for n := range jobs {
 		runJobOn(t, b, node(n), id(n), time.Now().Add(-time.Minute), 1, "")
 		done[n] = 1
@@ -89,14 +94,14 @@ func TestBrowser_StaysQuick(t *testing.T) {
 		n := sent / 2 % jobs
 		if done[n]++; done[n] <= epochs {
 			e := epoch(t, id(n), done[n])
-			e.At, e.Model, e.BatchSize, e.CPUs, e.Epochs, e.Nodes = time.Now(), "digits-mlp", 16, 2, epochs, []string{node(n)}
-			e.Run, e.EventID = 1, fmt.Sprintf("%s/counted/%d", e.JobID, e.Epoch)
+			e.At, e.Run, e.EventID = time.Now(), 1, fmt.Sprintf("%s/counted/%d", e.JobID, e.Epoch)
+			e.Setting = setting(n)
 			h.publish(t, e)
 		} else {
+			stamp := schemas.Stamp{EventID: id(n) + "/end", At: time.Now()}
 			h.publish(t, &schemas.Ended{
-				JobStamp: schemas.JobStamp{Stamp: schemas.Stamp{EventID: id(n) + "/end", At: time.Now()}, JobID: id(n), Run: 1},
-				Setting:  schemas.Setting{Model: "digits-mlp", BatchSize: 16, CPUs: 2, Epochs: epochs, Nodes: []string{node(n)}},
-				Outcome:  "finished", EpochsDone: epochs,
+				JobStamp: schemas.JobStamp{Stamp: stamp, JobID: id(n), Run: 1},
+				Setting:  setting(n), Outcome: "finished", EpochsDone: epochs,
 			})
 			began[n]++
 			done[n] = 1
