@@ -3,6 +3,7 @@ package runner_test
 import (
 	"context"
 	"errors"
+	"io"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -122,6 +123,23 @@ func TestRun_WaitsForAdmission(t *testing.T) {
 				t.Error("the stopped run has not cancelled its job")
 			}
 		})
+	}
+}
+
+// A terminal that is paused while the job waits neither stops its heartbeats nor its start.
+func TestRun_WaitsForAdmissionOnAPausedTerminal(t *testing.T) {
+	b := bustest.New(t)
+	serveVerdict(t, b, schemas.Queued, nil)
+	publishTo(t, b, schemas.NewJobAdmitted(startAdvice()))
+	terminal, paused := io.Pipe()
+	defer terminal.Close() // a writer that waits continues
+	o := options(t, trainingCommand("epochs", "3"))
+	o.Request.JobID, o.Connect, o.Stderr = "held", over(b), paused
+	done := attempt(t.Context(), o)
+	stored(t, b, schemas.JobSubject("held", schemas.EventStarted), 1)
+	terminal.Close()
+	if got := <-done; got.err != nil || len(got.Epochs) != 3 {
+		t.Errorf("Run() = %+v, want a run of 3 epochs", got)
 	}
 }
 

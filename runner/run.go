@@ -35,6 +35,8 @@ func Run(ctx context.Context, o Options, log *slog.Logger) (Result, error) {
 	j.conn = connect(publishing, j.o.Connect, j.o.SpoolDir, log)
 	defer func() { stop(); j.conn.tasks.Wait() }()
 
+	j.screen.detach()
+	defer j.screen.finish()
 	if err := j.submit(ctx); err != nil {
 		return j.result, err
 	}
@@ -48,8 +50,6 @@ func Run(ctx context.Context, o Options, log *slog.Logger) (Result, error) {
 	j.out = spool.NewOutbox(j.o.SpoolDir, j.o.Address, j.result.JobID, j.result.Run, log)
 	go j.out.Run(publishing, j.conn.connected)
 
-	j.screen.detach()
-	defer j.screen.finish()
 	err = j.start(ctx)
 	if isRejection(err) { // the run is another runner's, and goes on
 		j.out.Finish()
