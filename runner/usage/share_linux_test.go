@@ -3,6 +3,7 @@ package usage
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -52,6 +53,29 @@ func TestSetCPUs(t *testing.T) {
 	c := &Cgroup{t.TempDir()}
 	if err := c.SetCPUs(2, false); err == nil {
 		t.Error("a cgroup without a CPU controller: no error")
+	}
+}
+
+// Another user may have created the directory, with a link to a file that only this user may create.
+func TestReservation_FollowsNoPlantedLink(t *testing.T) {
+	dir, victim := t.TempDir(), filepath.Join(t.TempDir(), "nologin")
+	r, err := newReservation(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for cpu := range len(r.own) * strconv.IntSize {
+		if !r.own.IsSet(cpu) {
+			continue
+		}
+		if err := os.Symlink(victim, filepath.Join(dir, strconv.Itoa(cpu))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := r.reserve(1); got != 0 {
+		t.Errorf("reserve() = %d CPUs by a planted link, want none", got)
+	}
+	if _, err := os.Lstat(victim); err == nil {
+		t.Error("the file that a planted link names was created")
 	}
 }
 
