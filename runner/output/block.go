@@ -256,16 +256,13 @@ func metricsOf(l *line) int {
 	return n
 }
 
-// mayTrain reports whether a line has a result that is not of held-out data, of any kind or only a loss.
-func mayTrain(l *line, isLoss bool) bool {
-	return slices.ContainsFunc(l.fields, func(f field) bool {
-		return isResult(&f) && f.name.scope < scopeTest && (!isLoss || f.name.kind == kindLoss)
-	})
+// has reports whether a line has a result whose name passes a test.
+func (l *line) has(test func(*name) bool) bool {
+	return slices.ContainsFunc(l.fields, func(f field) bool { return isResult(&f) && test(&f.name) })
 }
 
-// hasResult reports whether a line has a loss or an accuracy by name.
-func hasResult(l *line) bool {
-	return slices.ContainsFunc(l.fields, func(f field) bool {
-		return isResult(&f) && (f.name.kind.isShare() || f.name.kind == kindLoss)
-	})
-}
+// Tests of names: results of a training, as far as the name tells, of held-out data, and losses and accuracies.
+func mayTrain(n *name) bool       { return n.scope < scopeTest }
+func isHeldOut(n *name) bool      { return n.scope >= scopeTest }
+func isTrainingLoss(n *name) bool { return n.scope < scopeTest && n.kind == kindLoss }
+func isMain(n *name) bool         { return n.kind.isShare() || n.kind == kindLoss }

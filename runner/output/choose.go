@@ -192,8 +192,9 @@ const maxRate = 3
 func metricRank(x *reading) (rank int, ok bool) {
 	k := x.name.kind
 	isOther := k == kindOther && x.scope == scopeNone
+	isMetric := k != kindTime && k != kindUnnamed && k != kindNone
 	rank = boolInt(x.scope < scopeTest)*64 + int(x.level)*16 + int(k)
-	return rank, !x.isPast && k != kindTime && k != kindUnnamed && k != kindNone && (x.scope >= scopeTest || isOther)
+	return rank, isMetric && !x.isPast && (x.scope >= scopeTest && x.level != ofBatch || isOther)
 }
 
 // unnamedOf returns the score of the training whose name is only that of its data; nil: none.

@@ -2,7 +2,6 @@ package output
 
 import (
 	"math"
-	"slices"
 )
 
 // maxTracks bounds the counters that are watched.
@@ -72,8 +71,7 @@ func isStep(f *field, requested int) bool {
 // isDivided reports whether a line agrees with evaluations at the ends of the units into which steps
 // are divided.
 func (r *recogniser) isDivided(l *line) bool {
-	isHeldOut := func(f field) bool { return isReading(&f) && f.name.scope >= scopeTest && f.name.kind != kindTime }
-	return r.current.lastValue == float64(r.current.number) || !slices.ContainsFunc(l.fields, isHeldOut)
+	return r.current.lastValue == float64(r.current.number) || !l.has(isHeldOut)
 }
 
 // iterations is the hash of a name that counts batches behind the number of an epoch.
@@ -125,6 +123,8 @@ func (r *recogniser) sight(f *field, class counter) (sighting, bool) {
 	}
 	if !f.isWhole {
 		t.isFractional, r.hasParts = true, true
+		// Epoch 1.25 may be the first one or the second.
+		t.isDead = t.seen == 0 && !r.isConfirmed && value > 1 && value < 2 && value != math.Trunc(value)
 	}
 	if f.isBar && (f.value == 0 || r.current != nil && !r.isBar) {
 		return sighting{}, false
@@ -195,6 +195,7 @@ const (
 // progressOf returns the progress that a line shows, apart from the number of the epoch.
 func (r *recogniser) progressOf(l *line, number *field) progress {
 	p := noProgress
+	isReport := l.has(isHeldOut) && l.has(mayTrain) // the report of an epoch counts its batches
 	for i := range l.fields {
 		f := &l.fields[i]
 		isAgain := number != nil && f.value == number.value && r.isAsked(f) // 1/3 * Epoch 1
@@ -202,8 +203,8 @@ func (r *recogniser) progressOf(l *line, number *field) progress {
 			continue
 		}
 		// Counts of samples are excluded, which the report of an epoch has too.
-		isBatch := f.isWhole && f.name.flags&(flagConfig|flagPart|flagExcluded) == 0 &&
-			(f.name.counter == countsRounds || f.name.counter == countsInner && f.name.unknown == 0)
+		isBatch := !isReport && f.name.flags&(flagConfig|flagPart|flagExcluded) == 0 && f.unit == unitNone &&
+			(f.name.counter == countsRounds && f.isWhole || f.name.counter == countsInner && f.name.unknown == 0)
 		switch {
 		case f.isDone && f.value < 100:
 			p = partial
@@ -234,7 +235,7 @@ func (r *recogniser) sourceOf(l *line) uint64 {
 	for i := range l.fields {
 		f := &l.fields[i]
 		switch {
-		case f.name.counter == countsSource && f.name.kind == kindNone:
+		case f.name.counter == countsSource && f.name.kind == kindNone && f.total <= maxRanks:
 			return f.name.hash ^ uint64(f.value+1)*hashFactor
 		case i == 0 && r.isRank(l, f):
 			return uint64(f.value+1) * hashFactor

@@ -56,6 +56,7 @@ type scanner struct {
 	indirect    name   // the name in "key": NAME, "value": NUMBER
 	isIndirect  bool   // the next word belongs to indirect
 	context     kind   // of a heading in the line: "Loss: train 0.5, val 0.6"
+	isTraining  bool   // the line is about the training by a word in brackets
 	isExcluded  bool   // the line is about something else, such as "best:"
 	isLocation  bool   // the number behind a colon is that of a line in a source file
 	isPair      bool   // the next number is that of a batch, behind the one of the epoch
@@ -112,7 +113,7 @@ func (s *scanner) emit(f field) {
 	case s.pending != kindNone && f.unit == unitPercent && f.name.kind == kindNone:
 		f.name.kind, f.name.counter, s.pending = s.pending, countsNothing, kindNone
 	}
-	if s.isExcluded {
+	if s.isExcluded || s.isTraining && f.name.scope >= scopeTest { // [training] EvalError = 0.1
 		f.name.flags |= flagExcluded
 	}
 	s.isExcluded = s.isExcluded || f.isWhole && f.name.flags&flagClass != 0

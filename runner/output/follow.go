@@ -58,7 +58,7 @@ func (r *recogniser) advance(l *line, s sighting, metrics int) bool {
 	s.track.last = s.printed
 	r.numberLine = l.template
 	r.current.isPlain = s.field.name.unknown == 0
-	r.current.isBare = s.field.name.isEmpty() && mayTrain(l, true)
+	r.current.isBare = s.field.name.isEmpty() && l.has(isTrainingLoss)
 	r.current.hasTotal = r.current.hasTotal || r.isAsked(s.field)
 	isAlone := s.field.name.unknown == 0 && (len(l.fields) == 1 || s.field.isBar)
 	r.current.isTold = r.current.isTold || r.isAsked(s.field) && isAlone
@@ -92,7 +92,7 @@ func (r *recogniser) canSkip(l *line, s sighting) bool {
 // rewind takes a number below the current one. It belongs to the past, to another worker, or to a
 // second run. A counter of rounds that starts again counts something else.
 func (r *recogniser) rewind(l *line, s sighting) bool {
-	if s.track.class < countsEpochs && !r.isConfirmed && s.number == r.first && r.current.number > r.first+1 {
+	if !r.isConfirmed && s.number == r.first && r.current.number > r.first+1 {
 		s.track.isDead = true
 		r.drop()
 	}
@@ -135,6 +135,8 @@ func (r *recogniser) open(l *line, s sighting) {
 		if isFirst {
 			r.early = maps.Clone(r.next.templates)
 		}
+	} else if isFirst && r.next.isHeldOut && metricsOf(l) > 0 && r.progressOf(l, s.field) == noProgress {
+		r.doubtful = maps.Clone(r.next.templates)
 	}
 	r.next = newBlock()
 	b.number, b.printed = s.number, s.printed
@@ -152,7 +154,7 @@ func isEnd(l *line, b *block) bool { return l.flags&flagEnd != 0 && b.hasResults
 // comesAfter reports whether the first number comes after the lines of its epoch: results of the training
 // stand before it, or batches and its line has results or says that the epoch ended.
 func (r *recogniser) comesAfter(l *line, number *field) bool {
-	hasLines := r.next.hasTraining || r.next.hasBatches && (l.flags&flagEnd != 0 || hasResult(l))
+	hasLines := r.next.hasTraining || r.next.hasBatches && (l.flags&flagEnd != 0 || l.has(isMain))
 	isValue := func(f field) bool { return !f.isWhole }
 	isHeading := l.scope == scopeTrain && l.flags&flagEnd == 0 && !slices.ContainsFunc(l.fields, isValue)
 	return hasLines && !isHeading && l.template != r.stage && r.progressOf(l, number) == noProgress
@@ -174,14 +176,11 @@ func (r *recogniser) take(l *line, s sighting, hasNumber bool, metrics int) {
 	p := r.progressOf(l, s.field)
 	section := r.section
 	b := r.next
-	switch {
-	case r.current == nil, !hasNumber && r.isBar:
-	case !hasNumber && r.isFooter && r.early[l.template] > 0:
-	case !hasNumber && r.current.isEnded && r.current.templates[l.template] > 0:
-	default:
-		b = r.current
+	isOfNext := r.isFooter && r.early[l.template] > 0
+	if c := r.current; c != nil && (hasNumber || !r.isBar && !isOfNext && !(c.isEnded && c.templates[l.template] > 0)) {
+		b = c
 	}
-	if b.isPublished {
+	if b.isPublished || metrics > 0 && !hasNumber && r.doubtful[l.template] > 0 {
 		return
 	}
 	if f := r.batchOf(l, s.field); f != nil {

@@ -13,8 +13,8 @@ import (
 
 // Log reads the epochs of lines that name their values: rows below a head, as CSV loggers write them,
 // JSON objects, and dictionaries of Python. It trusts the field "epoch". An epoch may have several lines,
-// each with a part of its metrics. It ends with the first line that has a metric on held-out data, or
-// else with the next epoch.
+// each with a part of its metrics. It ends with the line that completes its metric on held-out data and the loss
+// of the epoch, if the table has a column for that, or else with the next epoch.
 type Log struct {
 	fileMetrics
 	isChannel bool // each line is an epoch
@@ -31,6 +31,8 @@ type Log struct {
 type logEpoch struct {
 	*block
 	report EpochReport // its number, its counts and the time of its last line
+
+	isEvaluated bool // it has a metric on held-out data
 }
 
 // NewLog returns a Log of a file.
@@ -95,16 +97,21 @@ func (g *Log) line(text []byte, at time.Time) []EpochReport {
 		reports = g.end(at)
 	}
 	if g.current == nil {
-		g.current = &logEpoch{newBlock(), EpochReport{Epoch: number}}
+		g.current = &logEpoch{block: newBlock(), report: EpochReport{Epoch: number}}
 	}
 	g.current.report.At = at
-	isHeldOut, hasSteps := false, bytes.Contains(l.text, []byte("data_time")) // a part of the time of a step
+	hasSteps := bytes.Contains(l.text, []byte("data_time")) // a part of the time of a step
 	for i := range l.fields {
 		if !hasSteps || string(l.label(i)) != "time" {
-			isHeldOut = g.field(&l.fields[i], l.text) || isHeldOut
+			g.current.isEvaluated = g.field(&l.fields[i], l.text) || g.current.isEvaluated
 		}
 	}
-	if isHeldOut || g.isChannel {
+	awaits := func(n name) bool { // train_loss_epoch
+		isSet := func(x reading) bool { return x.name.hash == n.hash }
+		return n.kind == kindLoss && n.counter == countsEpochs && n.scope < scopeTest &&
+			!slices.ContainsFunc(g.current.readings, isSet)
+	}
+	if g.isChannel || g.current.isEvaluated && !slices.ContainsFunc(g.table.names, awaits) {
 		reports = append(reports, g.end(at)...)
 	}
 	return reports

@@ -28,6 +28,12 @@ func TestNewLog_ReadsTablesAndJSON(t *testing.T) {
 			[]string{"0 0 1.5 0.6", "1 0 0.9 0.75"},
 		},
 		{
+			"Lightning, with the loss of the epoch behind the validation",
+			"epoch,step,loss_epoch,loss_step,val_acc\n0,49,,1.1,\n0,93,,,0.61\n0,93,1.3,,\n1,149,,0.9,\n1,187,,,0.72\n" +
+				"1,187,1.0,,\n",
+			[]string{"0 0 1.3 0.61", "1 0 1 0.72"},
+		},
+		{
 			"semicolons, the epoch last",
 			"loss;val_acc;epoch\n0.5;91.5;1\n0.4;93;2\n",
 			[]string{"1 0 0.5 0.915", "2 0 0.4 0.93"},

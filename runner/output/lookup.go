@@ -158,8 +158,8 @@ func (s *scanner) unspaced(t []byte) {
 func (s *scanner) lookUp(t []byte, isFinal bool) bool {
 	hash := hashOf(t)
 	w := vocabulary[hash]
-	if w != nil && *w == (word{seconds: w.seconds}) {
-		w = nil // only a unit: the D of "D loss" is no day
+	if w != nil && (*w == (word{seconds: w.seconds}) || w.flags == flagBytes && s.name.kind == kindNone) {
+		w = nil // only a unit: the D of "D loss" is no day, and that of model B no byte
 	}
 	if w == nil && !isFinal {
 		return false
@@ -171,9 +171,12 @@ func (s *scanner) lookUp(t []byte, isFinal bool) bool {
 		return false
 	}
 	s.name.add(w)
+	if s.isPart && s.name.kind == kindLoss && w.flags&flagPart != 0 { // loss/policy is one of several
+		s.name.unknown++
+	}
 	s.name.endsApart = w.scope != scopeNone && !s.isPart
 	s.name.isApart = s.name.isApart || s.name.endsApart
-	if w.flags&flagFile == 0 || !hasResult(&s.line) { // but not in "loss: 0.5, saved a.ckpt"
+	if w.flags&flagFile == 0 || !s.line.has(isMain) { // but not in "loss: 0.5, saved a.ckpt"
 		s.flags |= w.flags
 	}
 	if w.kind != kindNone && w.kind != kindTime || w.counter >= countsRounds {

@@ -85,6 +85,9 @@ func (s *scanner) finish(f field, begin, end int) int {
 	f.lead = s.leadOf(begin, end)
 	f.isDone = f.unit == unitPercent && s.isBracketed && s.name.isEmpty() && isDigit(s.text[begin])
 	f.isBar, s.isBar = s.isBar && f.total > 0, false
+	if begin > 0 && s.text[begin-1] == '(' && s.countsCorrect(&f) {
+		return end
+	}
 	if f.unit == unitPercent && end < len(s.text) && s.text[end] == '|' {
 		s.isBar = true
 		return end + 2 + bytes.IndexByte(s.text[end+1:], '|') // the number behind the bar "|██  |" is more exact
@@ -102,7 +105,8 @@ func (s *scanner) finish(f field, begin, end int) int {
 		f.mean, f.hasMean, end = mean, !isRest, after
 	}
 	isCount := s.name.counter == countsEpochs && f.isWhole
-	if s.name.kind != kindNone && isCount && hasValue.Match(s.text[end:]) { // Loss at epoch 1: 0.5
+	isApart := !s.hasColon && bytes.IndexByte(s.text[s.name.start:s.name.end], ' ') > 0  // loss in epoch 1 batch 2: 0.5
+	if s.name.kind != kindNone && isCount && (isApart || hasValue.Match(s.text[end:])) { // Loss at epoch 1: 0.5
 		n := s.name
 		s.name = name{counter: countsEpochs, hash: 1}
 		s.emit(f)
@@ -136,6 +140,16 @@ func (s *scanner) finish(f field, begin, end int) int {
 	}
 	s.emit(f)
 	return end
+}
+
+// countsCorrect reports whether a field has the correct answers of an accuracy before it: "acc: 95.1% (951/1000)".
+func (s *scanner) countsCorrect(f *field) bool {
+	if f.total == 0 || len(s.fields) == 0 {
+		return false
+	}
+	last := &s.fields[len(s.fields)-1]
+	value := last.value / float64(1+99*boolInt(last.unit == unitPercent || last.value > 1))
+	return last.name.kind.isShare() && math.Abs(value-f.value/f.total) < 0.01
 }
 
 // index matches what follows the index of a name, as in "loss[0] = 0.5" and "Err[0]PerSample = 0.5".

@@ -26,6 +26,7 @@ type recogniser struct {
 	first         int             // number of the first block
 	known         map[uint64]bool // names of readings in the epochs that were reported
 	early         map[uint64]int  // templates with results that came before their number
+	doubtful      map[uint64]int  // those of held-out results before the first number, of that epoch or of none
 	isFooter      bool            // the number comes after the results
 	isBar         bool            // the counter is a bar, which moves when an epoch has ended
 	rises         int             // of the counter that is followed
@@ -98,7 +99,7 @@ func (r *recogniser) read(text []byte) {
 		return
 	}
 	metrics := metricsOf(l)
-	if l.flags&flagForeign != 0 && !hasResult(l) || !r.isOurs(l) {
+	if l.flags&flagForeign != 0 && !l.has(isMain) || !r.isOurs(l) {
 		return
 	}
 	for i := range l.fields {
@@ -118,7 +119,7 @@ func (r *recogniser) read(text []byte) {
 	if hasNumber && l.flags&flagForeign != 0 && !r.isAsked(s.field) {
 		return // resumed at epoch 3
 	}
-	if hasNumber && l.flags&flagFile != 0 && metrics > 0 && !mayTrain(l, false) {
+	if hasNumber && l.flags&flagFile != 0 && metrics > 0 && !l.has(mayTrain) {
 		return // a checkpoint is evaluated
 	}
 	if hasNumber && !r.advance(l, s, metrics) {

@@ -97,6 +97,7 @@ func (s *scanner) punctuation(c byte, i int) {
 	case ']', ')':
 		if s.isBracketed { // [train] loss=0.1 has a scope for all that follows
 			s.list()
+			s.isTraining = s.isTraining || s.name.isScope() && s.name.scope == scopeTrain
 			s.breakName()
 		}
 		s.isBracketed = false

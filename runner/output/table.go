@@ -191,7 +191,9 @@ func (t *table) isHead(s *scanner) bool {
 			metrics++
 		case n.counter >= countsRounds:
 			counters++
-			n.flags &^= flagConfig
+			if len(names) == 1 {
+				n.flags &^= flagConfig // else the epochs of a run
+			}
 			if column < 0 || n.counter > names[column].counter {
 				column = len(names) - 1
 			}

@@ -189,8 +189,10 @@ var definitions = []struct {
 		checkpoint checkpoints saved saving save improved improve wrote writing early-stopping
 		stopped reverting snapshot`},
 	{word{flags: flagMean | flagNeutral}, "avg mean average averaged running"},
+	{word{flags: flagPart | flagNeutral}, "value"}, // the loss of a value is a part, and the value of a loss is not
+	{word{flags: flagPart}, "critic actor policy surrogate vf"},
 	{word{flags: flagNeutral}, `
-		set value rate of is was micro macro weighted multiclass binary categorical sparse final
+		set rate of is was micro macro weighted multiclass binary categorical sparse final
 		metric metrics epoch_loss s lm model overall_acc the on cls_acc global dataset
 		current softmax multi evaluator m mini in and with per-token finished_in`},
 	{word{flags: flagNeutral | flagWeak}, "score"},
