@@ -130,6 +130,7 @@ func (b *block) addLine(l *line, section scope, p progress, at time.Time) {
 			b.hasOther = b.hasOther || f.name.flags == 0 && f.name.counter == countsNothing && !f.isWhole
 			continue
 		}
+		b.hasOther = b.hasOther || f.name.kind == kindDistance && f.name.unknown > 0
 		hasContent = hasContent || f.name.kind != kindNone || f.unit != unitTime
 		s := f.name.scope
 		if s == scopeNone {

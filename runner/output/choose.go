@@ -101,6 +101,8 @@ func chooseLoss(b *block) (best *reading, isOfParts bool) {
 	switch {
 	case isTied && lossRank(best) >= partOfLoss:
 		return nil, true
+	case best != nil && best.name.flags&(flagWeak|flagCost) == flagWeak && b.hasOther: // another loss
+		return nil, true
 	case best != nil && best.isPast:
 		return nil, false
 	}

@@ -29,8 +29,8 @@ func TestNewLog_ReadsTablesAndJSON(t *testing.T) {
 		},
 		{
 			"Lightning, with the loss of the epoch behind the validation",
-			"epoch,step,loss_epoch,loss_step,val_acc\n0,49,,1.1,\n0,93,,,0.61\n0,93,1.3,,\n1,149,,0.9,\n1,187,,,0.72\n" +
-				"1,187,1.0,,\n",
+			"epoch,step,loss_epoch,loss_step,val_acc\n0,49,,1.1,\n0,93,,,0.61\n0,93,1.3,,\n1,149,,0.9,\n" +
+				"1,187,,,0.72\n1,187,1.0,,\n",
 			[]string{"0 0 1.3 0.61", "1 0 1 0.72"},
 		},
 		{

@@ -110,7 +110,7 @@ var definitions = []struct {
 	words   string
 }{
 	{word{kind: kindAccuracy}, `
-		acc accuracy accuracies acc1 acc@1 prec@1 top1 top@1 top-1 accuracy@1 aacc macc top1accuracy
+		acc accu accuracy accuracies acc1 acc@1 prec@1 top1 top@1 top-1 accuracy@1 aacc macc top1accuracy
 		acc@top1 top1acc hit@1 exact_match`},
 	{word{kind: kindF1}, "f1 fscore f-score f1-score f1score f1@m"},
 	{word{kind: kindAUC}, "auc auroc rocauc roc_auc auprc roc-auc"},
@@ -165,7 +165,8 @@ var definitions = []struct {
 		fwd bwd sync evaluated compile`},
 	{word{flags: flagPart | flagEnd}, "finish"},
 	{word{flags: flagStart}, "start starting begin"},
-	{word{flags: flagTotal}, "total cumulative wall overall whole"},
+	{word{flags: flagTotal}, "total wall overall whole"},
+	{word{flags: flagTotal | flagWeak}, "cumulative"},
 	{word{flags: flagExcluded}, `
 		best target top5 acc@5 acc5 prec@5 top@5 top-5 top5accuracy patience previous prev baseline min
 		max std count threshold delta improvement bestaccuracy besttest expected_acc correct initial
