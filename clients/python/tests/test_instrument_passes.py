@@ -90,6 +90,7 @@ class PassesTest(UnitsTest):
             s.evaluate(v)
         units = s.finish()
         self.check(units, [10, 10, 10])
+        self.assertEqual([u.steps for u in units], [10, 10, 10])
         self.assertEqual([len(u.evaluations) for u in units], [1, 1, 1])
 
     def test_sanity_check_and_final_test(self):

@@ -166,19 +166,20 @@ def _frames(frame):
 
 
 def batch_size():
-    """The value of ``batch_size`` in the ranges of the loops that the caller is within, or else of a variable
+    """The value of ``batch_size`` in the ranges of the loops that the caller is within, or else of the variables
     with such a name, unless the innermost loop is over epochs: each may be a step with all of the data."""
-    inner, sizes = None, []
+    inner, named = None, set()
     for frame in _frames(sys._getframe(2)):
         around = [] if frame.f_globals.get("__name__", "").startswith(OTHERS) else loops_around(frame)
         inner = inner or next(reversed(around), None)
-        header = [loop.batch_size for loop in around if loop.batch_size]
+        header = [loop.batch_size for loop in around if loop.batch_size][-1:]
         code = frame.f_code
         names = header or around and [*filter(BATCH_SIZE.match, code.co_varnames + code.co_names)]
-        sizes += [v for v in names and _is_readable(frame) and _values_of(frame, names) or () if type(v) is int]
+        sizes = {v for v in names and _is_readable(frame) and _values_of(frame, names) or () if type(v) is int}
         if header:
-            return sizes[-1] if sizes else None
-    return sizes[0] if sizes and not inner.is_epochs else None
+            return sizes.pop() if sizes else None
+        named |= sizes
+    return named.pop() if len(named) == 1 and not inner.is_epochs else None
 
 
 class Position:

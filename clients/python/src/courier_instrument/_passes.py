@@ -30,6 +30,7 @@ class Pass:
         self.batches = 0
         self.fresh, self.wait, self.asked = 0, 0.0, began  # since the last step; asked: for the first batch
         self.last = began  # when the last batch came
+        self.drawn = None  # the optimizer of a step that was not credited
 
 
 class Unit:
@@ -156,7 +157,10 @@ class Tracker:
             self.at(position, min([p.asked for p in passes], default=now))
         is_credited = False
         for p in passes:
-            is_credited |= self._credit(p, position)
+            if self._credit(p, position):
+                is_credited = True
+            else:
+                p.drawn = optimizer
         for p in self.open:
             p.fresh, p.wait = 0, 0.0
         unit = self.unit
@@ -176,6 +180,7 @@ class Tracker:
                 return False  # one batch of several may be a draw
             self._infer(p)
             p.fresh = p.batches
+            self.unit.optimizers[p.drawn] += p.drawn is not None
         unit = p.unit = self.unit
         unit.loaders[p.loader.key] = p.loader
         unit.counts[p.loader.key] += p.fresh
