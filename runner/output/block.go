@@ -84,7 +84,8 @@ type reading struct {
 	level level
 	seen  int // how often the block has it
 
-	isPast bool // one of a part of the epoch came later, so that it may be of the epoch before
+	isOfNumber bool // it stands beside the number of the epoch, so that other lines have no better value
+	isPast     bool // one of a part of the epoch came later, so that it may be of the epoch before
 }
 
 // level is the part of an epoch that a value is about.
@@ -113,7 +114,7 @@ func levelOf(f *field, p progress) level {
 func newBlock() *block { return &block{templates: map[uint64]int{}} }
 
 // addLine takes a line. Values of a batch do not replace those of an epoch.
-func (b *block) addLine(l *line, section scope, p progress, at time.Time) {
+func (b *block) addLine(l *line, section scope, p progress, hasNumber bool, at time.Time) {
 	if b.begin.IsZero() {
 		b.begin = at
 	}
@@ -143,7 +144,7 @@ func (b *block) addLine(l *line, section scope, p progress, at time.Time) {
 			b.isHeldOut = s >= scopeTest && (b.isHeldOut || !b.hasResults)
 			b.hasResults, b.hasScore = true, b.hasScore || f.name.kind != kindOther || f.name.flags&flagWeak == 0
 		}
-		b.set(f, s, levelOf(f, p), l.text)
+		b.set(f, s, levelOf(f, p), hasNumber, l.text)
 		if isResult(f) && (s == scopeTrain || s == scopeNone && p != noProgress) {
 			results++
 		}
@@ -199,7 +200,7 @@ func isBareError(n *name) bool {
 }
 
 // set keeps the value of a field.
-func (b *block) set(f *field, s scope, at level, text []byte) {
+func (b *block) set(f *field, s scope, at level, hasNumber bool, text []byte) {
 	value := f.value
 	if f.hasMean {
 		value = f.mean
@@ -215,6 +216,9 @@ func (b *block) set(f *field, s scope, at level, text []byte) {
 		r := &b.readings[i]
 		if r.name.hash == f.name.hash && r.scope == s && r.name.kind == kind {
 			r.seen++
+			if r.isOfNumber && r.level == ofEpoch && !hasNumber {
+				return
+			}
 			if r.isPast = at > r.level; !r.isPast {
 				r.value, r.unit, r.level = value, f.unit, at
 			}
@@ -230,7 +234,7 @@ func (b *block) set(f *field, s scope, at level, text []byte) {
 	if n.end > n.start && n.end <= len(text) {
 		label = string(text[n.start:min(n.end, n.start+maxLabelSize)])
 	}
-	b.readings = append(b.readings, reading{n, s, label, value, f.unit, at, 1, false})
+	b.readings = append(b.readings, reading{n, s, label, value, f.unit, at, 1, hasNumber, false})
 }
 
 // isEvaluated reports whether a block has results of a training and of held-out data.

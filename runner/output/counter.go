@@ -123,8 +123,6 @@ func (r *recogniser) sight(f *field, class counter) (sighting, bool) {
 	}
 	if !f.isWhole {
 		t.isFractional, r.hasParts = true, true
-		// Epoch 1.25 may be the first one or the second.
-		t.isDead = t.seen == 0 && !r.isConfirmed && value > 1 && value < 2 && value != math.Trunc(value)
 	}
 	if f.isBar && (f.value == 0 || r.current != nil && !r.isBar) {
 		return sighting{}, false
@@ -195,16 +193,17 @@ const (
 // progressOf returns the progress that a line shows, apart from the number of the epoch.
 func (r *recogniser) progressOf(l *line, number *field) progress {
 	p := noProgress
-	isReport := l.has(isHeldOut) && l.has(mayTrain) // the report of an epoch counts its batches
 	for i := range l.fields {
 		f := &l.fields[i]
-		isAgain := number != nil && f.value == number.value && r.isAsked(f) // 1/3 * Epoch 1
+		isAgain := number != nil && f.value == number.value && r.isAsked(f) || // 1/3 * Epoch 1
+			r.current != nil && f.value == r.current.printed && f.total == float64(r.requested-1) // 0/2 of 3
 		if f == number || isAgain || r.isOfRank(f) || f.name.kind != kindNone || f.name.counter == countsEpochs {
 			continue
 		}
 		// Counts of samples are excluded, which the report of an epoch has too.
-		isBatch := !isReport && f.name.flags&(flagConfig|flagPart|flagExcluded) == 0 && f.unit == unitNone &&
-			(f.name.counter == countsRounds && f.isWhole || f.name.counter == countsInner && f.name.unknown == 0)
+		isBatch := f.name.flags&(flagConfig|flagPart|flagExcluded) == 0 && f.unit == unitNone &&
+			(f.name.counter == countsRounds && f.isWhole || f.name.counter == countsInner && f.name.unknown == 0) &&
+			!(l.has(isHeldOut) && l.has(mayTrain)) // the report of an epoch counts its batches
 		switch {
 		case f.isDone && f.value < 100:
 			p = partial
@@ -256,12 +255,13 @@ func (r *recogniser) isRank(l *line, f *field) bool {
 	if f.lead == ':' {
 		form = -1
 	}
-	if !f.name.isEmpty() || f.isBar || form >= 0 && f.value >= f.total || f.total > maxRanks ||
-		form > 0 && int(f.total) == r.requested {
+	if !f.name.isEmpty() || f.isBar || form >= 0 && f.value >= f.total || f.total > maxRanks {
 		return false
 	}
 	for i := range l.fields {
-		if l.fields[i].name.counter == countsEpochs && l.fields[i].name.kind == kindNone {
+		x := &l.fields[i]
+		isAgain := int(f.total) == r.requested && x.value == f.value // 1/3 * Epoch 1
+		if x.name.counter == countsEpochs && x.name.kind == kindNone && !isAgain {
 			r.ranks = form
 		}
 	}

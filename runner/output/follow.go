@@ -196,7 +196,7 @@ func (r *recogniser) take(l *line, s sighting, hasNumber bool, metrics int) {
 		b.isRow = p != partial && slices.ContainsFunc(l.fields, isValue)
 		b.end = r.at
 	}
-	b.addLine(l, section, p, r.at)
+	b.addLine(l, section, p, hasNumber, r.at)
 	if r.closed != nil && r.closed.templates[l.template] > 0 && b.end.Equal(r.at) {
 		b.familiarEnd = r.at
 	}

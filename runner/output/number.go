@@ -105,8 +105,9 @@ func (s *scanner) finish(f field, begin, end int) int {
 		f.mean, f.hasMean, end = mean, !isRest, after
 	}
 	isCount := s.name.counter == countsEpochs && f.isWhole
-	isApart := !s.hasColon && bytes.IndexByte(s.text[s.name.start:s.name.end], ' ') > 0  // loss in epoch 1 batch 2: 0.5
-	if s.name.kind != kindNone && isCount && (isApart || hasValue.Match(s.text[end:])) { // Loss at epoch 1: 0.5
+	isApart := func() bool { return !s.hasColon && bytes.IndexByte(s.text[s.name.start:s.name.end], ' ') > 0 }
+	// Loss at epoch 1: 0.5, and loss in epoch 1 batch 2: 0.5
+	if s.name.kind != kindNone && isCount && (hasValue.Match(s.text[end:]) || isApart()) {
 		n := s.name
 		s.name = name{counter: countsEpochs, hash: 1}
 		s.emit(f)
@@ -182,8 +183,11 @@ func (s *scanner) listed(i int) int {
 	return end
 }
 
-// list matches two numbers without names, which may follow another one.
-var list = regexp.MustCompile(`^\d+\.\d+ +-?\d+\.\d+(?: |$)`)
+// list matches two numbers without names, which may follow another one, and cellForm one in a table.
+var (
+	list     = regexp.MustCompile(`^\d+\.\d+ +-?\d+\.\d+(?: |$)`)
+	cellForm = regexp.MustCompile(`^\| *-?\d+\.\d+ *(?:\||$)`)
+)
 
 // isElement reports whether text[begin:end] is the first number of several, such as (1, 0.5), [0.5, 0.4]
 // or ['0.5', '0.4'].
@@ -195,13 +199,17 @@ func isElement(t []byte, begin, end int) bool {
 		word := bytes.LastIndexAny(t[:begin], "[ ")
 		return word >= 0 && t[word] == '['
 	}
-	if next := skipBlanks(t, end); next > end && next < len(t) && isDigit(t[next]) && list.Match(t[next:]) {
-		return true // 0.5 0.4 0.3
+	next := skipBlanks(t, end)
+	switch {
+	case next == len(t):
+	case next > end && isDigit(t[next]) && list.Match(t[next:]), // 0.5 0.4 0.3
+		t[next] == '|' && cellForm.Match(t[next:]): // | loss | 0.5 | 0.4 |
+		return true
 	}
 	if begin == 0 || t[begin-1] != '(' && t[begin-1] != '[' || end >= len(t) || t[end] != ',' {
 		return false
 	}
-	next := skipBlanks(t, end+1)
+	next = skipBlanks(t, end+1)
 	return next < len(t) && (isDigit(t[next]) || t[next] == '\'')
 }
 

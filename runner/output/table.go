@@ -99,6 +99,7 @@ func (t *table) namedRow(s *scanner) bool {
 	}
 	for i, scope := range t.scopes {
 		s.fields[i].name = s.fields[0].name
+		s.fields[i].name.flags &^= flagExcluded // the numbers of a list are
 		s.fields[i].name.scope = scope
 	}
 	return true
