@@ -178,6 +178,21 @@ class PassesTest(UnitsTest):
         units = s.finish()
         self.check(units, [9, 9])
 
+    def test_evaluation_in_parts(self):
+        """One iterator over the validation data delivers a batch after every fifth step."""
+        for is_known in (False, True):
+            s = Script()
+            a, v = s.loader(20), s.loader(4)
+            for _ in s.epochs(3) if is_known else range(3):
+                parts = s.iterate(v)
+                for i, _ in enumerate(s.iterate(a)):
+                    s.step()
+                    if i % 5 == 4:
+                        next(parts)
+            units = s.finish()
+            self.check(units, [20, 20, 20])
+            self.assertEqual([(u.steps, u.evaluations, u.length) for u in units], [(20, [], 20)] * 3)
+
     def test_accumulation_with_a_rest(self):
         s = Script()
         a = s.loader(10)

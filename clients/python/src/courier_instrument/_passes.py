@@ -31,6 +31,8 @@ class Pass:
         self.fresh, self.wait, self.asked = 0, 0.0, began  # since the last step; asked: for the first batch
         self.last = began  # when the last batch came
         self.drawn = None  # the optimizer of a step that was not credited
+        self.before = 0  # batches for the step before
+        self.parts = 0  # series of batches without a step between them
 
 
 class Unit:
@@ -120,6 +122,7 @@ class Tracker:
         """A batch was asked for at one time and is delivered now."""
         if not p.fresh:
             p.asked = asked
+            p.parts += 1
         p.batches += 1
         p.fresh += 1
         p.wait += now - asked
@@ -139,7 +142,8 @@ class Tracker:
         if p.unit is unit:
             unit.is_exhausted, unit.last = is_exhausted, max(unit.last, ended)
         else:
-            unit.evaluations.append((p.began, ended))
+            if p.parts == 1:  # else there is training between them
+                unit.evaluations.append((p.began, ended))
             unit.is_evaluated |= not any(q.unit is unit for q in self.open)
 
     # Steps
@@ -157,14 +161,14 @@ class Tracker:
             self.at(position, min([p.asked for p in passes], default=now))
         is_credited = False
         for p in passes:
-            if self._credit(p, position):
-                is_credited = True
-            else:
-                p.drawn = optimizer
-        for p in self.open:
-            p.fresh, p.wait = 0, 0.0
+            is_credited |= self._credit(p, position)
+        if passes:
+            for p in self.open:
+                p.before, p.fresh, p.wait = p.fresh, 0, 0.0
         unit = self.unit
         if unit is None or passes and not is_credited:  # perhaps a single draw
+            for p in passes:
+                p.drawn = optimizer
             return
         unit.optimizers[optimizer] += 1
         if is_credited or not unit.loaders:
@@ -181,6 +185,8 @@ class Tracker:
             self._infer(p)
             p.fresh = p.batches
             self.unit.optimizers[p.drawn] += p.drawn is not None
+            for q in self.open:
+                q.drawn = None
         unit = p.unit = self.unit
         unit.loaders[p.loader.key] = p.loader
         unit.counts[p.loader.key] += p.fresh
@@ -250,9 +256,9 @@ class Tracker:
 
 
 def _together(passes):
-    """Those of several passes that train together: they take turns. The others are iterators for a preview,
-    and evaluations that were left and are still referenced."""
+    """Those of several passes that train together: they deliver for one step after the other. The others are
+    iterators for a preview, and evaluations that are in parts, or were left and are still referenced."""
     newest = max(passes, key=lambda p: p.last)
     usual = max([1] + [p.fresh for p in passes if p.unit])
-    return [p for p in passes
-            if p.unit or p is newest or p.last >= newest.began and p.fresh <= 4 * usual]
+    return [p for p in passes if p.unit or p is newest
+            or p.before and p.last >= newest.began and p.fresh <= 4 * usual]
