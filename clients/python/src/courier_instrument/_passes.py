@@ -26,11 +26,10 @@ class Pass:
 
     def __init__(self, loader, began):
         self.loader, self.began = loader, began
-        self.is_open, self.unit = True, None  # the unit whose steps it delivered for
+        self.unit = None  # whose steps it delivered for
         self.batches = 0
         self.fresh, self.wait, self.asked = 0, 0.0, began  # since the last step; asked: for the first batch
         self.last = began  # when the last batch came
-        self.drawn = None  # the optimizer of a step that was not credited
         self.before = 0  # batches for the step before
         self.parts = 0  # series of batches without a step between them
 
@@ -57,10 +56,6 @@ class Unit:
     @property
     def batches(self):
         return max(self.counts.values(), default=0)
-
-    @property
-    def size(self):
-        return self.batches or self.steps
 
     @property
     def length(self):
@@ -130,11 +125,9 @@ class Tracker:
 
     def end(self, p, is_exhausted, now):
         """A pass came to its end, or was left."""
-        if not p.is_open:
+        if p not in self.open:
             return
-        p.is_open = False
-        if p in self.open:
-            self.open.remove(p)
+        self.open.remove(p)
         self._closed, unit = p, self.unit
         ended = now if is_exhausted else p.last
         if unit is None or not p.batches or p.began < unit.began and p.unit is not unit:
@@ -161,14 +154,12 @@ class Tracker:
             self.at(position, min([p.asked for p in passes], default=now))
         is_credited = False
         for p in passes:
-            is_credited |= self._credit(p, position)
+            is_credited |= self._credit(p, position, optimizer)
         if passes:
             for p in self.open:
                 p.before, p.fresh, p.wait = p.fresh, 0, 0.0
         unit = self.unit
         if unit is None or passes and not is_credited:  # perhaps a single draw
-            for p in passes:
-                p.drawn = optimizer
             return
         unit.optimizers[optimizer] += 1
         if is_credited or not unit.loaders:
@@ -177,16 +168,13 @@ class Tracker:
             unit.has_begun = True
             self._on_begin(unit)
 
-    def _credit(self, p, position):
+    def _credit(self, p, position, optimizer):
         """Credits a step to a pass that delivered for it, and returns whether it did."""
         if position is None and p.unit is None:
             if self._has_loop or p.batches == 1 and p.loader.length != 1:
                 return False  # one batch of several may be a draw
-            self._infer(p)
+            self._infer(p, optimizer)
             p.fresh = p.batches
-            self.unit.optimizers[p.drawn] += p.drawn is not None
-            for q in self.open:
-                q.drawn = None
         unit = p.unit = self.unit
         unit.loaders[p.loader.key] = p.loader
         unit.counts[p.loader.key] += p.fresh
@@ -194,7 +182,7 @@ class Tracker:
         p.fresh, p.wait = 0, 0.0
         return True
 
-    def _infer(self, p):
+    def _infer(self, p, optimizer):
         """Begins a unit with a training pass without a position, or lets it join the current one."""
         unit = self.unit
         if unit is not None and any(q.unit is unit for q in self.open):
@@ -205,6 +193,7 @@ class Tracker:
                 self._cycle = set(unit.loaders) if p.loader.key in unit.loaders else self._cycle
                 self._finish_unit(p.began, True)
             self.unit = Unit(p.began, None)
+            self.unit.optimizers[optimizer] += p.batches > p.fresh  # the first step looked like that of a draw
 
     # Ends of units
 
@@ -236,7 +225,8 @@ class Tracker:
         if before is None:
             is_short, evaluations = unit.batches < MIN_PART * unit.length, 1
         else:
-            is_short, evaluations = unit.size < MIN_PART * before.size, len(before.evaluations)
+            size, usual = unit.batches or unit.steps, before.batches or before.steps
+            is_short, evaluations = size < MIN_PART * usual, len(before.evaluations)
             unit.is_partial |= before.is_partial
             if unit.position is None:
                 del unit.evaluations[evaluations:]  # a final test may follow
