@@ -86,7 +86,7 @@ func TestTrainer_ImportedRunsAreNoDrift(t *testing.T) {
 	f.run(t, 12) // as many as a fit needs, which would replace the correction
 	train(t, b)
 	e := awaitState(t, b, schemas.DriftActive)
-	if e.Scope != schemas.DriftAll || math.Abs(e.Ratio/1.5-1) > 0.1 {
-		t.Errorf("drift %+v, want all jobs at 1.5", e)
+	if e.Scope != schemas.DriftModel || math.Abs(e.Ratio/1.5-1) > 0.1 {
+		t.Errorf("drift %+v, want the only model at 1.5", e)
 	}
 }

@@ -60,6 +60,29 @@ func TestDrift_ScopeIsTheModelThatShifted(t *testing.T) {
 	}
 }
 
+// Runs of one model, however odd and although nothing else has run since, or only a model that varies too much
+// to tell, do not change the prediction of another.
+func TestDrift_OneModelNeverMovesAnother(t *testing.T) {
+	a, b, c := configurationOf("a", 32, "x"), configurationOf("b", 32, "x"), configurationOf("c", 32, "x")
+	history := append(runsOf(a, 10, 10.1, 9.9), runsOf(b, 10, 10.1, 9.9, 10.05)...)
+	history = append(history, runsOf(c, 10, 14, 8, 11)...)
+	_, p := fit(t, history)
+	for _, odd := range [][]float64{{600, 610}, {.16, .17, .16}, {15, 15, 15, 15, 15, 15}} {
+		for _, later := range [][]float64{nil, {11}} {
+			var drift evidence.DriftState
+			for i, run := range append(runsOf(a, odd...), runsOf(c, later...)...) {
+				run.StartedAt = time.Unix(int64(i), 0)
+				r, _ := p.Residual(&run)
+				drift = drift.Add(r)
+			}
+			f := drift.Factors()
+			if len(f) != 1 || f[0].Covers(&b) || !f[0].Covers(&a) {
+				t.Errorf("after runs of %g s and of another model of %g s the factors are %+v, want one of a", odd, later, f)
+			}
+		}
+	}
+}
+
 // After a jump, old times of a configuration with new runs are removed. Times of another
 // configuration in scope are multiplied. Other times and all accuracies stay.
 func TestDrift_AdjustsRunsForAFit(t *testing.T) {

@@ -113,7 +113,7 @@ func (d *DriftState) strongest(s *Scope, left []float64, earlier []estimate) Fac
 			continue
 		}
 		z := math.Abs(limited) / math.Sqrt(precision)
-		if z > best.Evidence && z-s.penalty() >= alarmThreshold {
+		if z > best.Evidence && z-s.penalty() >= alarmThreshold && s.isShown(of, limited) {
 			best = Factor{Scope: *s, Since: r.At, StartedAt: r.StartedAt, Runs: runs, Evidence: z, start: i}
 			deviation := math.Sqrt(1/precision + factorDeviation*factorDeviation/float64(len(of)))
 			best.Ratio = math.Exp(sum / precision)
@@ -122,4 +122,21 @@ func (d *DriftState) strongest(s *Scope, left []float64, earlier []estimate) Fac
 		}
 	}
 	return best
+}
+
+// isShown reports whether runs of two models at least show a jump of a scope that covers all models. So the
+// runs of one model, odd or reported falsely, never change what is predicted for another.
+func (s *Scope) isShown(of map[Configuration]*driftMean, jump float64) bool {
+	const minModels, deviations = 2, 2
+	sums, precisions, shown := map[subject]float64{}, map[subject]float64{}, 0
+	for c, m := range of {
+		sums[c.subject()] += math.Copysign(m.precision, jump) * m.limitedAbove
+		precisions[c.subject()] += m.precision
+	}
+	for k, sum := range sums {
+		if sum >= deviations*math.Sqrt(precisions[k]) {
+			shown++
+		}
+	}
+	return s.Model != "" || shown >= minModels
 }
