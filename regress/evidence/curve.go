@@ -193,20 +193,24 @@ func (s *curveSet) column(k int) []float64 {
 	return column
 }
 
-// freedom returns the degrees of freedom of the squares at a point: runs that nearly reach it.
+// freedom returns the degrees of freedom of the squares at a point: of its runs, less one. A run that is much
+// shorter counts in part, by how nearly it reaches the point.
 func (s *curveSet) freedom(k int) float64 {
-	runs := 0
+	runs := 0.0
 	for _, n := range s.lengths {
-		if 3*n >= 2*s.points[k] {
-			runs++
-		}
+		runs += min(1, 1.5*float64(n)/float64(s.points[k]))
 	}
-	return float64(max(0, runs-1))
+	return runs - 1
+}
+
+// countedSquares returns the part of a sum of squares at a point that counts, as the freedom counts runs.
+func (s *curveSet) countedSquares(squares float64, k int) float64 {
+	return squares * s.freedom(k) / max(1, float64(len(s.lengths)-1))
 }
 
 // spread returns the squares of the runs at a point.
 func (s *curveSet) spread(k int) spread {
-	return spread{clippedSquares(s.column(k)), s.freedom(k)}
+	return spread{s.countedSquares(clippedSquares(s.column(k)), k), s.freedom(k)}
 }
 
 // interpolate returns the seconds of n epochs, linear between points and from 0. n is at most the

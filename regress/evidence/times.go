@@ -143,11 +143,11 @@ func fitCurve(all []*measuredTimes, i int, variance sharedVariance) Configuratio
 		pooled, weight := variance.ofOthers(groups, i, variance.prior)
 		r := robustMeanOf(clipAround(m.column(k), maxDeviation), pooled, weight, robustTails, nil)
 		d := m.freedom(k)
-		v := max((weight*pooled+ownWeight*r.squares)/(weight+d), minRunDeviation*minRunDeviation)
+		v := max((weight*pooled+ownWeight*m.countedSquares(r.squares, k))/(weight+d), minRunDeviation*minRunDeviation)
 		slowest := max(0, min(maxDeviation, m.slowest(k)-r.location))
 		deviation := max(0, min(slowest/withinBound, 3*(slowest-withinBound*math.Sqrt(v))))
 		v = max(v, deviation*deviation)
-		p := posterior{r.location, v / r.number, v, weight + d}
+		p := posterior{r.location, v / min(r.number, 1+d), v, weight + d}
 		if k > 0 && n <= maxSingleEpochs {
 			t.addBetween(before, p, m.points[k-1], usualEpochs(m.curves, m.points[k-1], n))
 		}
