@@ -83,6 +83,33 @@ func TestDecide_DisplaysOneDistribution(t *testing.T) {
 	}
 }
 
+// While nothing is reported, in the start-up or in an epoch, an SLO does not become more probable, and the bound
+// comes no closer.
+func TestDecide_SilenceIsNoProgress(t *testing.T) {
+	r, now := advisortest.Load(t, fittedOnOne), time.Unix(1_790_000_000, 0).UTC()
+	for _, done := range []uint32{0, 20, 38, 39} {
+		ask := func(late time.Duration, slo float64) *schemas.Alternative {
+			question := questionAbout(nil, true, done, now, late, func(q *schemas.JobRequest) { q.Epochs = 40 })
+			question.Request.SLO = schemas.Duration(question.Elapsed - late + time.Duration(slo*float64(time.Second)))
+			return decide.Decide(question, r, now.Add(late)).Chosen
+		}
+		first := ask(0, 36_000)
+		bound := *first.UpperBoundSeconds
+		whole := *first.PredictedSeconds / float64(40-done)
+		for share := 0.1; share < 0.9; share += 0.1 {
+			late := time.Duration(share * whole * float64(time.Second))
+			a, b := ask(late, bound), ask(late, 36_000)
+			if p := *a.Probability; p > schemas.DefaultConfidence+0.01 {
+				t.Errorf("after %d epochs and %s: probability %.3f, %.2f without the silence", done, late, p,
+					schemas.DefaultConfidence)
+			}
+			if sum := *b.UpperBoundSeconds + late.Seconds(); sum < 0.97*bound {
+				t.Errorf("after %d epochs and %s: at most %.3f s in all, %.3f without the silence", done, late, sum, bound)
+			}
+		}
+	}
+}
+
 // questionAbout asks about a job with one batch size, of a model whose earlier jobs stopped after some of 40
 // epochs.
 func questionAbout(

@@ -52,6 +52,27 @@ func TestOutlook_IsNeverCertain(t *testing.T) {
 	}
 }
 
+// A start-up in progress varies by as many seconds as before it began, however much of it has passed. One that
+// is not known takes its time, too.
+func TestOutlook_StartupInProgress(t *testing.T) {
+	e := evidence.EpochTime{Variance: 1e-4, Degrees: 30, Support: evidence.Measured}
+	startup := evidence.Distribution{Location: math.Log(20), Scale: 0.2, Degrees: 5}
+	at := func(left float64, startup evidence.Distribution) outlook {
+		return (&simulatedJob{plan: &plannedJob{startup: left}}).outlook(left+10, &e, startup)
+	}
+	fresh := at(20, startup)
+	bound, _ := fresh.upperBound(0.9)
+	for _, passed := range []float64{5, 10, 18} {
+		o := at(20-passed, startup)
+		if p, _ := o.inTime(bound - passed); math.Abs(p-0.9) > 0.02 {
+			t.Errorf("after %g s of the start-up: probability %.3f, want 0.9 as before", passed, p)
+		}
+	}
+	if o := at(20, evidence.Distribution{}); math.Abs(o.Median()-30) > 1e-6 {
+		t.Errorf("with an unknown start-up of 20 s: %g s, want 30", o.Median())
+	}
+}
+
 // What has passed of the epochs whose event has not come shortens the rest; what is overdue lengthens it.
 func TestUnreported(t *testing.T) {
 	for _, tc := range []struct{ block, spent, want float64 }{

@@ -103,6 +103,12 @@ func (d Distribution) Plus(e Distribution) Distribution {
 		variance * variance / (math.Pow(a, 4)/d.Degrees + math.Pow(b, 4)/e.Degrees)}
 }
 
+// Rest returns the distribution of what is left of a duration after a part of it has passed, with the given
+// median. What has passed does not vary, so the rest varies by as many seconds as the whole.
+func (d Distribution) Rest(median float64) Distribution {
+	return Distribution{math.Log(median), d.scaleIn(median), d.Degrees}
+}
+
 // scaleIn returns the scale of a total of which only this part varies. It is exact at some deviations above
 // the median: a part that is much longer adds more to the total than its scale times its share.
 func (d Distribution) scaleIn(total float64) float64 {
