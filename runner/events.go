@@ -179,9 +179,7 @@ func (j *job) hintAtEnd() {
 	case !j.epochs.hasReport:
 		j.describeOutput("in the whole run")
 	case j.epochs.last < epochs && j.process.state.Success():
-		q, a, reached := j.o.Request, j.result.Advice, j.result.Accuracy
-		if q.MayStopEarly || a != nil && a.MayStopEarly ||
-			q.TargetAccuracy > 0 && reached != nil && *reached >= q.TargetAccuracy {
+		if j.mayStopEarly() {
 			j.screen.message("the command finished early, after epoch %d of %d", j.epochs.last, epochs)
 			return
 		}
@@ -189,6 +187,13 @@ func (j *job) hintAtEnd() {
 			"not count as having met its SLO, unless its model usually stops early or "+
 			"--may-stop-early allows it", j.epochs.last, epochs)
 	}
+}
+
+// mayStopEarly reports whether a run that ends by itself with fewer epochs has finished, as the advisor judges it.
+func (j *job) mayStopEarly() bool {
+	q, a, reached := j.o.Request, j.result.Advice, j.result.Accuracy
+	return q.MayStopEarly || a != nil && a.MayStopEarly ||
+		q.TargetAccuracy > 0 && reached != nil && *reached >= q.TargetAccuracy
 }
 
 // describeOutput shows the line that most resembles an epoch, and the pattern that reads it.
@@ -325,15 +330,15 @@ func (j *job) comparison() string {
 	if accuracy := j.result.Accuracy; accuracy != nil {
 		text += fmt.Sprintf("; accuracy %.4f", *accuracy)
 	}
-	if slo := time.Duration(j.o.Request.SLO); slo > 0 && j.epochs.last >= s.Epochs {
-		verdict := "met"
-		switch {
-		case j.epochs.isExceeded || j.output.Exceeded():
-			verdict = "not judged: the output counts more epochs than requested"
-		case j.epochs.lastAt.Sub(j.result.Submitted) > slo:
-			verdict = "missed"
-		}
-		text += fmt.Sprintf("; SLO of %s %s", schemas.FormatSeconds(slo.Seconds()), verdict)
+	slo := time.Duration(j.o.Request.SLO)
+	switch isLate := end.Sub(j.result.Submitted) > slo; {
+	case slo > 0 && isLate:
+		text += fmt.Sprintf("; SLO of %s missed", schemas.FormatSeconds(slo.Seconds()))
+	case slo > 0 && (j.epochs.last >= s.Epochs || j.epochs.done > 0 && j.mayStopEarly()):
+		text += fmt.Sprintf("; SLO of %s met", schemas.FormatSeconds(slo.Seconds()))
+	}
+	if slo > 0 && (j.epochs.isExceeded || j.output.Exceeded()) {
+		text += "; the output counts more epochs than requested"
 	}
 	if after := j.result.Ended.Sub(end).Seconds(); after > minWorkAfter {
 		text += fmt.Sprintf("; it worked for %s after its last epoch", schemas.FormatSeconds(after))

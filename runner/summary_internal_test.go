@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"courier/runner/output"
 	"courier/schemas"
 
 	"github.com/google/go-cmp/cmp"
@@ -59,5 +60,45 @@ func TestJob_SaysHowARunEnded(t *testing.T) {
 		"courier: the run ended after 45 s with exit code 3: courier receipt j, http://gateway:8080/jobs/j\n"
 	if diff := cmp.Diff(want, stderr.String()); diff != "" {
 		t.Errorf("last lines (-want +got):\n%s", diff)
+	}
+}
+
+// The last line judges an SLO as the advisor does: by the end of the last requested epoch, or of a job that may
+// stop early; a job that ended too late missed it in any case.
+func TestJob_JudgesItsSLOAsTheAdvisorDoes(t *testing.T) {
+	began := time.Now()
+	for name, tc := range map[string]struct {
+		last, done   uint32
+		lastAt, took int // seconds
+		mayStopEarly bool
+		isExceeded   bool
+		want         string
+	}{
+		"in time":               {10, 10, 30, 31, false, false, "SLO of 40 s met"},
+		"work after":            {10, 10, 30, 50, false, false, "SLO of 40 s met; it worked for 20 s after its last epoch"},
+		"late":                  {10, 10, 45, 45, false, false, "SLO of 40 s missed"},
+		"more epochs":           {10, 10, 30, 39, false, true, "SLO of 40 s met; the output counts more epochs"},
+		"fewer epochs":          {6, 6, 20, 20, false, false, ""},
+		"fewer epochs, late":    {6, 6, 20, 41, false, false, "SLO of 40 s missed"},
+		"stopped early":         {6, 6, 20, 20, true, false, "SLO of 40 s met"},
+		"stopped without epoch": {0, 0, 0, 20, true, false, ""},
+	} {
+		var stderr bytes.Buffer
+		parser, err := output.New("")
+		if err != nil {
+			t.Fatal(err)
+		}
+		j := &job{
+			screen: newScreen(io.Discard, &stderr, false), epochs: newEpochState(began), startedAt: began, output: parser,
+			result: Result{Submitted: began, Ended: began.Add(time.Duration(tc.took) * time.Second)},
+		}
+		j.result.Setting.Epochs = 10
+		j.o.Request.SLO, j.o.Request.MayStopEarly = schemas.Duration(40*time.Second), tc.mayStopEarly
+		j.epochs.last, j.epochs.done, j.epochs.isExceeded = tc.last, tc.done, tc.isExceeded
+		j.epochs.lastAt = began.Add(time.Duration(tc.lastAt) * time.Second)
+		j.summarize()
+		if got := stderr.String(); !strings.Contains(got, tc.want) || tc.want == "" && strings.Contains(got, "SLO") {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
 	}
 }
