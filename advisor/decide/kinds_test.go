@@ -74,7 +74,7 @@ var (
 		}), .05, .93, false},
 		{"one epoch", 1, 60, .04, .04, .04, flat, .08, .93, false},
 		{"noisy", 15, 20, .3, .12, .15, flat, .17, .88, false},
-		{"waits for others", 12, 120, .7, .03, .03, flat, .15, .88, false},
+		{"waits for others", 12, 120, .7, .03, .03, flat, .15, .87, false}, // 0.90 of 240 runs
 		{"cold first run", 12, 300, .1, .03, .05, func(run, i, _ int, _ *rand.Rand) float64 {
 			return []float64{250, 60}[min(run+i, 1)]
 		}, .07, .93, false},

@@ -37,13 +37,15 @@ func fitStartups(runs []Run) (all []ConfigurationTimes) {
 
 // startupCurves returns the start-ups of runs. The first start on a node type reads programs from a
 // cold disk and fills caches of compilers, which is not repeated. So it counts only until there is a
-// second one.
+// second one, unless it was not clearly slower than that.
 func startupCurves(runs []Run) (curves []runCurve) {
 	measured := slices.DeleteFunc(slices.Clone(runs), func(r Run) bool {
 		return !(r.StartupSeconds > 0 && r.StartupSeconds <= maxSeconds)
 	})
 	slices.SortStableFunc(measured, func(a, b Run) int { return a.StartedAt.Compare(b.StartedAt) })
-	if len(measured) > 1 && !measured[0].StartedAt.IsZero() {
+	const cold = 1.1 // times the second start
+	if len(measured) > 1 && !measured[0].StartedAt.IsZero() &&
+		measured[0].StartupSeconds > cold*measured[1].StartupSeconds {
 		measured = measured[1:]
 	}
 	for i := range measured {
