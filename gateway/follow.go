@@ -59,8 +59,7 @@ func (g *Gateway) apply(r bus.Record) {
 	case *schemas.Sample:
 		g.applySample(e, r.StoredAt)
 	case *schemas.Trained, *schemas.Promoted, *schemas.Rejected, *schemas.Drift:
-		next := g.history.Load().apply(e)
-		g.history.Store(&next)
+		g.history.Store(new(g.history.Load().apply(e)))
 	}
 }
 

@@ -200,8 +200,7 @@ func (v *fieldValues) ending(d *runDraft, run *PastRun) {
 
 // accuracyOf returns the accuracy of an error rate.
 func accuracyOf(errorRate float64) *float64 {
-	v := output.Complement(errorRate)
-	return &v
+	return new(output.Complement(errorRate))
 }
 
 // clockSlack is the maximum difference of two clocks in one run, in seconds.

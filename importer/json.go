@@ -256,8 +256,7 @@ func (d *runDraft) lists(cells map[string]string) *Refusal {
 			e.Accuracy = accuracies[i]
 		}
 		if arePercentages && e.Accuracy != nil {
-			r := output.FromPercent(*e.Accuracy)
-			e.Accuracy = &r
+			e.Accuracy = new(output.FromPercent(*e.Accuracy))
 		}
 		if len(losses) > 0 {
 			e.Loss = losses[i]

@@ -262,8 +262,7 @@ func after(at time.Time, seconds *float64) *time.Time {
 	if seconds == nil {
 		return nil
 	}
-	t := at.Add(time.Duration(*seconds * float64(time.Second)))
-	return &t
+	return new(at.Add(time.Duration(*seconds * float64(time.Second))))
 }
 
 // thinned keeps at most maxPoints points of a series, evenly spaced, and the last one.

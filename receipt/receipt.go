@@ -154,8 +154,7 @@ func between(from, to *time.Time) *float64 {
 	if from == nil || to == nil || to.Before(*from) {
 		return nil
 	}
-	seconds := to.Sub(*from).Seconds()
-	return &seconds
+	return new(to.Sub(*from).Seconds())
 }
 
 // promise takes the answer to the request, or an admission after it.
@@ -284,8 +283,7 @@ func (r *JobReceipt) compare(s *Story) {
 	}
 	if p, t := r.Promise.PredictedSeconds, r.Result.RunSeconds; p != nil && t != nil && *p > 0 &&
 		r.EpochsDone >= r.Epochs {
-		ratio := *t / *p - 1
-		r.Learned.ErrorRatio = &ratio
+		r.Learned.ErrorRatio = new(*t / *p - 1)
 	}
 }
 

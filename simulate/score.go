@@ -139,8 +139,7 @@ func watched(outcomes []JobOutcome) (s Watched) {
 	if promises == 0 {
 		return s
 	}
-	falseRatio := float64(needless) / float64(promises)
-	s.Warned, s.FalseWarningRatio = &warned, &falseRatio
+	s.Warned, s.FalseWarningRatio = &warned, new(float64(needless)/float64(promises))
 	s.WarnedRatio, s.WarnedLow, s.WarnedHigh = ratioOf(warned, misses)
 	return s
 }

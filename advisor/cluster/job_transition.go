@@ -192,8 +192,7 @@ func (j *Job) judgeSLO() {
 	}
 	switch j.State {
 	case schemas.StateFinished:
-		met := !j.TrainedAt().After(j.Deadline())
-		j.MetSLO = &met
+		j.MetSLO = new(!j.TrainedAt().After(j.Deadline()))
 	case schemas.StateFailed:
 		j.MetSLO = new(bool)
 	}

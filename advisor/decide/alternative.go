@@ -244,6 +244,5 @@ func orZero(v *float64) float64 {
 // figure returns a number for the advice, rounded to a millionth, so that decisions are made with
 // the published numbers.
 func figure(v float64) *float64 {
-	v = math.Round(v*1e6) / 1e6
-	return &v
+	return new(math.Round(v*1e6) / 1e6)
 }

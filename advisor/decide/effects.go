@@ -50,8 +50,7 @@ func (p *problem) effects(without unaffected, chosen *schemas.Alternative) []sch
 			BreaksSLO:     p.breaks(without, i, &with[i]),
 		}
 		if probability := without.probabilities[i]; !math.IsNaN(probability) {
-			affected := p.deadlineProbability(i, &with[i])
-			e.BeforeProbability, e.AfterProbability = &probability, &affected
+			e.BeforeProbability, e.AfterProbability = &probability, new(p.deadlineProbability(i, &with[i]))
 		}
 		all = append(all, e)
 	}

@@ -33,8 +33,7 @@ func (p *problem) timeEvidence(
 ) *schemas.TimeEvidence {
 	r := p.r.EpochTime
 	if !e.Known() {
-		atStart := r.rest(p.configuration(alt.BatchSize, alt.CPUs), nil, int(p.EpochsDone()+alt.Epochs))
-		e = &atStart
+		e = new(r.rest(p.configuration(alt.BatchSize, alt.CPUs), nil, int(p.EpochsDone()+alt.Epochs)))
 	}
 	t := &schemas.TimeEvidence{
 		Support:           e.Support.String(),

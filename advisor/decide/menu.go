@@ -41,12 +41,21 @@ type menuSearch struct {
 	chosen     variant
 }
 
-// try forecasts a variant, and compares the co-located jobs with their forecast without the job.
+// try forecasts a variant, and compares the co-located jobs with their forecast without the job. The level is
+// the probability of its upper bound. It returns nil if its time is unknown.
 func (s *menuSearch) try(kind string, v variant, level float64) *trial {
-	t, f := s.problem.try(kind, v, level)
-	if t != nil {
-		t.isHarmless = !s.breaksAny(s.without, &f)
+	p := s.of(v.workers)
+	f := p.forecast(v)
+	if math.IsInf(f.job.end, 1) {
+		return nil
 	}
+	c := p.variantOn(&f, v, level)
+	t := &trial{
+		Choice:     c.choice(kind),
+		keepsSLO:   p.Request.SLO == 0 || c.Probability != nil && *c.Probability >= p.Request.Confidence,
+		isHarmless: !s.breaksAny(s.without, &f),
+	}
+	t.StartSeconds = math.Round(v.wait*1e6) / 1e6
 	return t
 }
 

@@ -161,6 +161,5 @@ func (m *Member) RemainingSeconds() *float64 {
 	if !alone.Known() {
 		return nil
 	}
-	seconds := alone.Seconds(int(m.epochsLeft())).Median()
-	return &seconds
+	return new(alone.Seconds(int(m.epochsLeft())).Median())
 }

@@ -33,8 +33,7 @@ func Warn(j *cluster.Job, q *Question, a *schemas.Advice) *schemas.Risk {
 	if c := a.Chosen; a.Action == schemas.ActionBatch && c.Probability != nil {
 		r.Action, r.BatchSize, r.SavedProbability = string(a.Action), c.BatchSize, c.Probability
 		if c.PredictedAccuracy != nil && now.PredictedAccuracy != nil {
-			loss := *now.PredictedAccuracy - *c.PredictedAccuracy
-			r.AccuracyLoss = &loss
+			r.AccuracyLoss = new(*now.PredictedAccuracy - *c.PredictedAccuracy)
 		}
 	}
 	r.Message = warning(r)

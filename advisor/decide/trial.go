@@ -1,33 +1,12 @@
 package decide
 
-import (
-	"math"
-
-	"courier/schemas"
-)
+import "courier/schemas"
 
 // trial is a variant with its figures.
 type trial struct {
 	schemas.Choice
 	keepsSLO   bool // and reaches the target accuracy, with enough probability
 	isHarmless bool // it breaks no promise of another job
-}
-
-// try forecasts a variant. The level is the probability of its upper bound. It returns nil if its
-// time is unknown.
-func (p *problem) try(kind string, v variant, level float64) (*trial, forecast) {
-	p = p.of(v.workers)
-	f := p.forecast(v)
-	if math.IsInf(f.job.end, 1) {
-		return nil, f
-	}
-	c := p.variantOn(&f, v, level)
-	t := &trial{
-		Choice:   c.choice(kind),
-		keepsSLO: p.Request.SLO == 0 || c.Probability != nil && *c.Probability >= p.Request.Confidence,
-	}
-	t.StartSeconds = math.Round(v.wait*1e6) / 1e6
-	return t, f
 }
 
 // variantOn returns the figures of a variant by a forecast of at least as many epochs. The level is the

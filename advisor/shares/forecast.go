@@ -109,8 +109,7 @@ func (f *forecast) history() *policy.Losses {
 	h := f.losses
 	alt := f.alternatives[f.cpus]
 	if f.isError && alt != nil && alt.PredictedAccuracy != nil {
-		final := 1 - *alt.PredictedAccuracy
-		h.Final = &final
+		h.Final = new(1 - *alt.PredictedAccuracy)
 	}
 	return &h
 }

@@ -186,8 +186,7 @@ func (f *forecast) slack() *float64 {
 	if f.Deadline.IsZero() || alt == nil || alt.UpperBoundSeconds == nil {
 		return nil
 	}
-	seconds := f.Question.Left() - *alt.UpperBoundSeconds
-	return &seconds
+	return new(f.Question.Left() - *alt.UpperBoundSeconds)
 }
 
 // rejected returns the numbers of CPUs of the request that are neither the current one nor the target,

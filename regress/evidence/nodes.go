@@ -17,29 +17,47 @@ const (
 // groupNodes separates nodes of one type whose runs differ, because their hardware is unknown or
 // its difference is not visible. For each node type it compares the nodes, the nodes with most runs
 // first, configuration by configuration. A node that is clearly faster or slower than all groups
-// starts a group; others join the first group that they do not differ from.
-func groupNodes(runs []Run) []NodeGroup {
-	types := map[string]map[string]nodeRuns{}
+// starts a group; others join the first group that they do not differ from. It returns the nodes that do
+// not belong to the first group of their type.
+func groupNodes(runs []Run) (split []NodeGroup) {
+	nodes := map[nodeKey]nodeRuns{}
 	for i := range runs {
 		r := &runs[i]
 		epoch, timed := r.usualEpoch()
 		if r.Node == "" || !timed {
 			continue
 		}
-		if types[r.NodeType] == nil {
-			types[r.NodeType] = map[string]nodeRuns{}
+		of := nodes[nodeKey{r.Node, r.NodeType}]
+		if of == nil {
+			of = nodeRuns{}
+			nodes[nodeKey{r.Node, r.NodeType}] = of
 		}
-		of := types[r.NodeType]
-		if of[r.Node] == nil {
-			of[r.Node] = nodeRuns{}
+		of.add(nodeRuns{r.Configuration: {math.Log(epoch), 1}})
+	}
+	keys := slices.SortedFunc(maps.Keys(nodes), func(a, b nodeKey) int {
+		return cmp.Or(cmp.Compare(a.nodeType, b.nodeType), cmp.Compare(nodes[b].runs(), nodes[a].runs()),
+			cmp.Compare(a.node, b.node))
+	})
+	type group struct {
+		label string
+		runs  nodeRuns
+	}
+	types := map[string][]group{}
+	for _, k := range keys {
+		groups := types[k.nodeType]
+		at := slices.IndexFunc(groups, func(g group) bool { return !nodes[k].differs(g.runs) })
+		if at < 0 {
+			at = len(groups)
+			label := []string{k.nodeType, k.nodeType + "@" + k.node}[min(at, 1)]
+			groups = append(groups, group{label, nodeRuns{}})
+			types[k.nodeType] = groups
 		}
-		of[r.Node].add(nodeRuns{r.Configuration: {math.Log(epoch), 1}})
+		groups[at].runs.add(nodes[k])
+		if at > 0 {
+			split = append(split, NodeGroup{k.node, k.nodeType, groups[at].label})
+		}
 	}
-	var groups []NodeGroup
-	for _, name := range slices.Sorted(maps.Keys(types)) {
-		groups = append(groups, groupType(name, types[name])...)
-	}
-	return groups
+	return split
 }
 
 // NodeGroup is a node whose runs differ from other nodes with the same known hardware. It
@@ -87,36 +105,8 @@ func (n nodeRuns) differs(o nodeRuns) bool {
 	return precision > 0 && math.Abs(weighted)/math.Sqrt(precision) >= splitEvidence
 }
 
-// groupType returns the nodes of one type that do not belong to its first group.
-func groupType(nodeType string, nodes map[string]nodeRuns) []NodeGroup {
-	names := slices.SortedFunc(maps.Keys(nodes), func(a, b string) int {
-		return cmp.Or(cmp.Compare(nodes[b].runs(), nodes[a].runs()), cmp.Compare(a, b))
-	})
-	type group struct {
-		label string
-		runs  nodeRuns
-	}
-	groups := []group{{nodeType, nodeRuns{}}}
-	var split []NodeGroup
-	for _, name := range names {
-		at := slices.IndexFunc(groups, func(g group) bool { return !nodes[name].differs(g.runs) })
-		if at < 0 {
-			at = len(groups)
-			groups = append(groups, group{nodeType + "@" + name, nodeRuns{}})
-		}
-		groups[at].runs.add(nodes[name])
-		if at > 0 {
-			split = append(split, NodeGroup{name, nodeType, groups[at].label})
-		}
-	}
-	return split
-}
-
 // regrouped returns the runs with the groups of their nodes as node types.
 func regrouped(runs []Run, groups []NodeGroup) []Run {
-	if len(groups) == 0 {
-		return runs
-	}
 	of := groupMap(groups)
 	runs = slices.Clone(runs)
 	for i := range runs {

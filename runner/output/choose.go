@@ -77,8 +77,7 @@ func (r *chooser) isOfTraining(x *reading) bool {
 // set adds a choice to a report.
 func (c *choice) set(e *EpochReport) {
 	if c.loss != nil {
-		loss := c.loss.value // finite, see isReading
-		e.Loss = &loss
+		e.Loss = new(c.loss.value) // finite, see isReading
 	}
 	if c.accuracy != nil {
 		e.Accuracy = validAccuracy(c.accuracyValue)
@@ -218,6 +217,5 @@ func (r *chooser) noteUnnamed(b *block) {
 	if last := r.unnamed; last != nil {
 		r.falls += boolInt(x.value < *last) - 2*boolInt(x.value > *last)
 	}
-	last := x.value // the block may change
-	r.unnamed = &last
+	r.unnamed = new(x.value) // the block may change
 }

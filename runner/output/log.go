@@ -134,8 +134,7 @@ func (g *Log) field(f *field, text []byte) (isHeldOut bool) {
 	case "cpus":
 		r.CPUs = validCount(f.value, schemas.MaxCPUs)
 	case "loaders":
-		loaders := validCount(f.value, schemas.MaxLoaders)
-		r.Loaders = &loaders
+		r.Loaders = new(validCount(f.value, schemas.MaxLoaders))
 	case "seconds", "duration_seconds", "duration", "time_this_iter_s": // other times may be since the start
 		f.name.counter = countsEpochs
 	}

@@ -99,8 +99,7 @@ var vocabulary = map[uint64]*word{}
 // define adds words, separated by blanks.
 func define(w word, words string) {
 	for s := range strings.FieldsSeq(words) {
-		meaning := w
-		vocabulary[hashOf([]byte(s))] = &meaning
+		vocabulary[hashOf([]byte(s))] = new(w)
 	}
 }
 
