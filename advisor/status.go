@@ -238,9 +238,9 @@ func (a *Advisor) complete(d *statusDraft, now time.Time) schemas.JobStatus {
 		alt = advice.Running(d.setting.BatchSize, d.setting.CPUs)
 		from = now.Add(time.Duration(w.LeftSeconds() * float64(time.Second)))
 	}
-	s.Decision, s.AtRisk = advice.Decision, d.atRisk
-	if advice.Action != schemas.ActionKeep {
-		s.Proposal = advice.Message
+	s.AtRisk = d.atRisk
+	if advice.Action != schemas.ActionKeep { // otherwise the decision is that of the last advice, as in the events
+		s.Decision, s.Proposal = advice.Decision, advice.Message
 		addCost(&s, advice.Chosen, alt)
 	}
 	if alt != nil && alt.PredictedSeconds != nil {

@@ -9,7 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"courier/advisor/advisortest"
 	"courier/advisor/cluster"
+	"courier/advisor/decide"
 	"courier/schemas"
 )
 
@@ -231,5 +233,28 @@ func TestStatusOf_ProposesAChangeOfTheCPUs(t *testing.T) {
 	j.Setting.CPUs = 1
 	if got := statusOf(j).Proposal; got != "" {
 		t.Errorf("proposal %q after the change, want none", got)
+	}
+}
+
+// Whoever asks between two events reads the decision of the last advice, although the probability of a late job
+// has fallen since then.
+func TestComplete_DecisionIsThatOfTheLastAdvice(t *testing.T) {
+	var a Advisor
+	r := advisortest.Regressors(t)
+	a.regressors.Store(&r)
+	c, now := cluster.New(), time.Date(2027, time.January, 1, 0, 0, 0, 0, time.UTC)
+	q := advisortest.Request().WithDefaults()
+	q.JobID, q.BatchSizes = "job", []int{16}
+	submitted := &schemas.Submitted{Request: q, Advice: *decide.Decide(decide.Ask(c, q, now), r, now)}
+	submitted.JobID, submitted.At = "job", now
+	c.Apply(submitted, 1, now)
+	started := advisortest.StartedEvent("job", 1)
+	started.At = now
+	c.Apply(started, 2, now)
+	j, later := c.Job("job"), now.Add(6*time.Second)
+	d := draftStatus(c, j, statusOf(j), later)
+	s := a.complete(&d, later)
+	if s.Decision != schemas.MeetsSLO || s.Decision != j.Advice.Decision || *s.Probability > decide.LikelyMissed {
+		t.Errorf("status %+v, want the decision of the answer, %s, and a probability below a half", s, j.Advice.Decision)
 	}
 }

@@ -88,8 +88,8 @@ func (p *problem) setTime(c *candidate, f *forecast, level float64) {
 	c.Extrapolated = o.isExtrapolated
 	c.PredictedSeconds = figure(seconds)
 	c.CPUSeconds = figure(max(0, seconds-f.job.plan.wait) * float64(c.Processes()))
-	if seconds == 0 { // all epochs are done
-		if p.Request.SLO > 0 && p.Left() >= 0 {
+	if seconds == 0 { // all epochs are done, and what follows does not count for the SLO
+		if m := p.Self; p.Request.SLO > 0 && m != nil && p.Left()+m.Since.Seconds() >= 0 {
 			c.Probability = figure(1)
 		}
 		return

@@ -110,6 +110,22 @@ func TestDecide_SilenceIsNoProgress(t *testing.T) {
 	}
 }
 
+// A job that has done all epochs has met its SLO or not, however long it works afterwards.
+func TestDecide_WorkAfterTheLastEpochDoesNotCount(t *testing.T) {
+	r, now := advisortest.Load(t, fittedOnOne), time.Unix(1_790_000_000, 0).UTC()
+	for slo, want := range map[time.Duration]schemas.Decision{
+		time.Second: schemas.MeetsSLO, -time.Second: schemas.BestEffort,
+	} {
+		const after = 20 * time.Second
+		question := questionAbout(nil, true, 10, now, after, func(q *schemas.JobRequest) { q.Epochs = 10 })
+		question.Elapsed += 10 * time.Second
+		question.Request.SLO = schemas.Duration(question.Elapsed - after + slo)
+		if a := decide.Decide(question, r, now.Add(after)); a.Decision != want {
+			t.Errorf("%s left at the end of the last epoch: %s, want %s", slo, a.Decision, want)
+		}
+	}
+}
+
 // questionAbout asks about a job with one batch size, of a model whose earlier jobs stopped after some of 40
 // epochs.
 func questionAbout(

@@ -75,11 +75,13 @@ func TestOutlook_StartupInProgress(t *testing.T) {
 
 // What has passed of the epochs whose event has not come shortens the rest; what is overdue lengthens it.
 func TestUnreported(t *testing.T) {
-	for _, tc := range []struct{ block, spent, want float64 }{
-		{1, .5, .5}, {1, 1, .95}, {1, 1.02, .95}, {1, 3, -1}, {20, 15, 15}, {20, 20, 19.95}, {20, 30, 10},
-		{0, .5, .5}, {0, 3, .95}, // before the first event, the start-up may be a part of it
+	for _, tc := range []struct{ block, epochs, spent, want float64 }{
+		{1, 9, .5, .5}, {1, 9, 1, .95}, {1, 9, 1.02, .95}, {1, 9, 3, -1}, {20, 40, 15, 15}, {20, 40, 20, 19.95},
+		{20, 40, 30, 10}, {0, 9, .5, .5},
+		// Before the first event, the start-up may be a part of it, and it may come with the second epoch.
+		{0, 9, 3, 1.95}, {0, 1, 3, .95},
 	} {
-		j := plannedJob{block: tc.block}
+		j := plannedJob{block: tc.block, epochs: tc.epochs}
 		if got := j.unreported(tc.spent); math.Abs(got-tc.want) > 1e-9 {
 			t.Errorf("%g epochs after a block of %g: %g have passed, want %g", tc.spent, tc.block, got, tc.want)
 		}

@@ -250,11 +250,10 @@ const leastLeft = 0.05
 // unreported returns the part of the remaining epochs that has passed without an event. Epochs that are
 // overdue are expected to take as much longer as they are overdue, and it is negative then.
 func (j *plannedJob) unreported(spent float64) float64 {
-	left := leastLeft
-	if j.block > 0 {
-		left = max(left, spent-j.block)
+	if j.block == 0 { // the first epoch may be held back until the second one confirms that it was read well
+		return min(spent, max(1, min(2, j.epochs))-leastLeft)
 	}
-	return min(spent, max(1, j.block)-left)
+	return min(spent, j.block-max(leastLeft, spent-j.block))
 }
 
 // predict sets the seconds of an epoch of a job at the current load, +Inf if unknown.
