@@ -53,10 +53,7 @@ func (s *Subject) timesWithout(runs []Run, out []bool) *timePredictor {
 	t := newTimeModel(all)
 	t.Hyperparameters = s.Time.Hyperparameters
 	t.smooth()
-	p, ok := newTimePredictor(t)
-	if !ok {
-		return nil
-	}
+	p, _ := newTimePredictor(t)
 	return p
 }
 

@@ -49,8 +49,7 @@ func startupCurves(runs []Run) (curves []runCurve) {
 		measured = measured[1:]
 	}
 	for i := range measured {
-		seconds := max(measured[i].StartupSeconds, minStartup)
-		curves = append(curves, runCurve{sums: []float64{seconds}})
+		curves = append(curves, runCurve{sums: []float64{max(measured[i].StartupSeconds, minStartup)}})
 	}
 	return curves
 }
@@ -62,7 +61,11 @@ func (s *Subject) startup(nodeType string) Distribution {
 	for i := range s.Startup {
 		u := &s.Startup[i]
 		if u.NodeType == nodeType {
-			return u.point(0).distribution()
+			d := u.point(0).distribution()
+			if u.Runs > 1 { // a sum would reach less far than a part with heavier tails
+				d.Degrees = max(d.Degrees, restDegrees)
+			}
+			return d
 		}
 		runs += float64(u.Runs)
 		mean += float64(u.Runs) * (u.Location[0] - mean) / runs
