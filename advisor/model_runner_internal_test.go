@@ -106,8 +106,7 @@ func (r *modelRunner) status() (schemas.JobStatus, error) {
 func (r *modelRunner) submit() *schemas.Advice {
 	for range 4 {
 		reply, err := r.do(func(ctx context.Context, a *Advisor) (any, error) {
-			q := r.request
-			return a.personSubmit(ctx, "ada", &q)
+			return a.personSubmit(ctx, "ada", new(r.request))
 		})
 		if advice, ok := reply.(*schemas.Advice); ok && err == nil {
 			r.m.answers[advice.JobID] = advice
@@ -220,8 +219,7 @@ func (r *modelRunner) start() bool {
 		JobStamp: r.stamp(schemas.StartedID(r.request.JobID, 1)), Setting: r.setting, HeartbeatSeconds: 10,
 	}
 	_, err := r.do(func(ctx context.Context, a *Advisor) (any, error) {
-		e := *started
-		return a.personEvent(ctx, "ada", &e)
+		return a.personEvent(ctx, "ada", new(*started))
 	})
 	if err != nil && !errors.Is(err, schemas.ErrUnavailable) || r.bus.has[isKilled] {
 		return false

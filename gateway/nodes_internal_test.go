@@ -148,8 +148,7 @@ func TestRecentPoints_AreTheLastOnes(t *testing.T) {
 	const samples = 3*maxRecentPoints + 7
 	at := func(i int) time.Time { return noon.Add(time.Duration(i) * time.Second) }
 	for i := range samples {
-		cpu := float64(i) / samples
-		r.add(at(i), &cpu, nil)
+		r.add(at(i), new(float64(i)/samples), nil)
 		points := r.since(noon)
 		if want := min(i+1, maxRecentPoints); len(points) != want {
 			t.Fatalf("after %d samples: %d points, want %d", i+1, len(points), want)

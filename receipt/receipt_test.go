@@ -14,8 +14,7 @@ import (
 var noon = time.Date(2026, time.November, 23, 12, 0, 0, 0, time.UTC)
 
 func after(seconds float64) *time.Time {
-	t := noon.Add(time.Duration(seconds * float64(time.Second)))
-	return &t
+	return new(noon.Add(time.Duration(seconds * float64(time.Second))))
 }
 
 func ptr[T any](v T) *T { return &v }

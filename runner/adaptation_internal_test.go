@@ -16,8 +16,7 @@ import (
 // predicted to take with seconds each, instead of without seconds.
 func advised(cause uint64, after, to uint32, with, without float64) *schemas.Advice {
 	alternative := func(size uint32, seconds float64) schemas.Alternative {
-		all := 10 * seconds
-		return schemas.Alternative{BatchSize: size, CPUs: 1, Epochs: 10, PredictedSeconds: &all}
+		return schemas.Alternative{BatchSize: size, CPUs: 1, Epochs: 10, PredictedSeconds: new(10 * seconds)}
 	}
 	a := &schemas.Advice{
 		CauseSequence: cause,

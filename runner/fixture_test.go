@@ -93,8 +93,7 @@ func adviceFor(q *schemas.JobRequest) *schemas.Advice {
 			Reason:            "slower",
 		})
 	}
-	chosen := a.Alternatives[len(a.Alternatives)-1]
-	a.Chosen = &chosen
+	a.Chosen = new(a.Alternatives[len(a.Alternatives)-1])
 	return a
 }
 

@@ -95,8 +95,7 @@ func TestRun_AsksWhetherARunningJobIsAlive(t *testing.T) {
 					if n := asked.Add(1); n > 1 {
 						s = c.later
 					}
-					seen := begin.Add(time.Duration(asked.Load()) * time.Second)
-					s.JobID, s.LastSeenAt = q.JobID, &seen
+					s.JobID, s.LastSeenAt = q.JobID, new(begin.Add(time.Duration(asked.Load())*time.Second))
 					return &s, nil
 				}),
 			}})

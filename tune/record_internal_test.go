@@ -29,8 +29,7 @@ func instant(
 		if ctx.Err() != nil {
 			return Ending{Outcome: OutcomeStopped}, nil
 		}
-		accuracy := float64(g.Trial) / 10
-		report(TrialEpoch{Number: epoch, Seconds: 1, Accuracy: &accuracy})
+		report(TrialEpoch{Number: epoch, Seconds: 1, Accuracy: new(float64(g.Trial) / 10)})
 	}
 	return Ending{Outcome: OutcomeDone, Seconds: float64(g.Epochs - g.From)}, nil
 }

@@ -77,8 +77,7 @@ func (c *simulatedTraining) Measure(
 		if isRunning = pass(seconds); !isRunning {
 			break
 		}
-		v := accuracy(g.Trial, epoch)
-		report(tune.TrialEpoch{Number: epoch, Seconds: seconds, Accuracy: &v})
+		report(tune.TrialEpoch{Number: epoch, Seconds: seconds, Accuracy: new(accuracy(g.Trial, epoch))})
 		if c.fails != nil && c.fails(g) {
 			ending.Outcome, ending.Reason, isRunning = tune.OutcomeFailed, "out of memory", false
 		}

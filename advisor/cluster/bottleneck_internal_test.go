@@ -209,8 +209,7 @@ func TestJob_MoreLoaders(t *testing.T) {
 			}
 			for range speed.MinReports {
 				e := measuredEpoch(func(e *schemas.Epoch) {
-					busy := 5.0
-					e.Loaders, e.InputWaitSeconds, e.JobCPUSeconds = test.loaders, &test.wait, &busy
+					e.Loaders, e.InputWaitSeconds, e.JobCPUSeconds = test.loaders, &test.wait, new(5.0)
 				})
 				j.Setting = e.Setting
 				j.addUse(e, false)

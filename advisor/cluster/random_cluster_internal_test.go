@@ -85,8 +85,7 @@ func (w *randomCluster) apply(e schemas.Event) *Job {
 func (w *randomCluster) pick(all ...string) string { return all[w.random.IntN(len(all))] }
 
 func (w *randomCluster) probability() *float64 {
-	p := float64(w.random.IntN(1000)) / 1000
-	return &p
+	return new(float64(w.random.IntN(1000)) / 1000)
 }
 
 // node returns one of a few frequent nodes, or a new one.
@@ -422,8 +421,7 @@ func applyHeartbeats(c *Cluster, now time.Time) {
 // ask reads the state, which must not change it.
 func (w *randomCluster) ask() {
 	s := w.setting()
-	q := schemas.JobRequest{Model: s.Model, CPUs: schemas.CPUs{int(s.CPUs)}, Confidence: 0.95}
-	answerTo(w.c, &q, w.now)
+	answerTo(w.c, new(schemas.JobRequest{Model: s.Model, CPUs: schemas.CPUs{int(s.CPUs)}, Confidence: 0.95}), w.now)
 }
 
 // answerTo returns what the state tells about a new request.

@@ -40,8 +40,7 @@ func TestAdviseFaster(t *testing.T) {
 		for field, ratio := range map[**float64]float64{
 			&other.PredictedSeconds: c.seconds, &other.UpperBoundSeconds: c.bound,
 		} {
-			v := *current.PredictedSeconds * ratio
-			*field = &v
+			*field = new(*current.PredictedSeconds * ratio)
 		}
 		accuracy, likely := *current.PredictedAccuracy+c.accuracy, kept+c.probability
 		other.PredictedAccuracy, other.Probability = &accuracy, &likely

@@ -9,20 +9,6 @@ import (
 
 var tenSeconds = evidence.Distribution{Location: math.Log(10), Scale: 0.1, Degrees: 30}
 
-// Median, bound and probability agree: at the median it is one half, at the bound the confidence.
-func TestOutlook_IsOneDistribution(t *testing.T) {
-	o := outlook{Distribution: tenSeconds}
-	bound, ok := o.upperBound(0.9)
-	if !ok {
-		t.Fatal("got no bound, want one")
-	}
-	for seconds, want := range map[float64]float64{o.Median(): 0.5, bound: 0.9} {
-		if p, _ := o.inTime(seconds); math.Abs(p-want) > 1e-9 {
-			t.Errorf("got probability %g of at most %g s, want %g", p, seconds, want)
-		}
-	}
-}
-
 // Without the runs for a promise there is neither a bound nor a probability.
 func TestOutlook_PromisesNothingWithoutRuns(t *testing.T) {
 	for _, o := range []outlook{{}, {Distribution: tenSeconds, isExtrapolated: true}} {

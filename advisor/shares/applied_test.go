@@ -186,15 +186,13 @@ func (c *elasticCluster) busyEpochs(id string, first, cpus uint32, used float64)
 	for n := range uint32(3) {
 		c.now = c.now.Add(1500 * time.Millisecond)
 		c.apply(advisortest.SampleOf("node-a", c.node, func(s *schemas.Sample) {
-			ratio := used * float64(cpus) / float64(c.node.Cores)
-			s.At, s.CPURatio, s.IntervalSeconds = c.now, &ratio, 1.5
+			s.At, s.CPURatio, s.IntervalSeconds = c.now, new(used*float64(cpus)/float64(c.node.Cores)), 1.5
 		}))
 		e := advisortest.EpochEvent(id, 1, first+n)
 		e.At, e.DurationSeconds, e.CPUs, e.Epochs = c.now, 1.5, cpus, 1000
 		e.Nodes = []string{"node-a"}
 		e.NodeCores = c.node.Cores
-		cpuSeconds := used * float64(cpus) * e.DurationSeconds
-		e.JobCPUSeconds = &cpuSeconds
+		e.JobCPUSeconds = new(used * float64(cpus) * e.DurationSeconds)
 		c.apply(e)
 	}
 }

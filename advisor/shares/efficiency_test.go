@@ -43,8 +43,7 @@ func (c *elasticCluster) runEpochs(all []usedEpochs) {
 			e := advisortest.EpochEvent(j.id, 1, n+1)
 			e.At, e.DurationSeconds, e.CPUs, e.Epochs = c.now, 1.5, j.cpus, 1000
 			e.Nodes, e.NodeCores = []string{"node-a"}, c.node.Cores
-			cpuSeconds := j.used * float64(j.cpus) * e.DurationSeconds
-			e.JobCPUSeconds, e.JobCPUPressureRatio = &cpuSeconds, &j.pressure
+			e.JobCPUSeconds, e.JobCPUPressureRatio = new(j.used*float64(j.cpus)*e.DurationSeconds), &j.pressure
 			c.apply(e)
 		}
 	}

@@ -31,8 +31,7 @@ func TestPlan_IsSteadyForEqualJobs(t *testing.T) {
 				e := advisortest.EpochEvent(id, 1, n+1)
 				e.At, e.CPUs, e.Epochs, e.Nodes, e.NodeCores = c.now, cpus[id], 1000, []string{"node-a"}, wideNode.Cores
 				e.DurationSeconds = 15 / float64(cpus[id]) * math.Exp(.1*random.NormFloat64())
-				loss := math.Exp(-float64(n)/100 + .02*random.NormFloat64())
-				e.Loss = &loss
+				e.Loss = new(math.Exp(-float64(n)/100 + .02*random.NormFloat64()))
 				c.apply(e)
 			}
 			pool := shares.PoolOf(c.Cluster, "node-a", c.now)

@@ -301,8 +301,7 @@ func (q *queue) train(id string, epochs, cpus int, lossAt func(float64) float64,
 		if q.b != nil {
 			var loss *float64
 			if lossAt != nil {
-				value := lossAt(float64(k) / float64(epochs))
-				loss = &value
+				loss = new(lossAt(float64(k) / float64(epochs)))
 			}
 			e := &schemas.Epoch{
 				JobStamp: j.stamp(schemas.EpochID(id, 1, uint32(k))), Setting: j.setting,
@@ -310,8 +309,7 @@ func (q *queue) train(id string, epochs, cpus int, lossAt func(float64) float64,
 				DurationSource: schemas.DurationReported, Loss: loss,
 			}
 			if q.cpu {
-				seconds := float64(e.CPUs) * e.DurationSeconds
-				e.JobCPUSeconds = &seconds
+				e.JobCPUSeconds = new(float64(e.CPUs) * e.DurationSeconds)
 			}
 			q.publish(e)
 			if j.pending != nil {
