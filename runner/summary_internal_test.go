@@ -75,7 +75,7 @@ func TestJob_JudgesItsSLOAsTheAdvisorDoes(t *testing.T) {
 		want         string
 	}{
 		"in time":               {10, 10, 30, 31, false, false, "SLO of 40 s met"},
-		"work after":            {10, 10, 30, 50, false, false, "SLO of 40 s met; it worked for 20 s after its last epoch"},
+		"work after":            {10, 10, 30, 50, false, false, "SLO of 40 s met; it worked for 20 s after"},
 		"late":                  {10, 10, 45, 45, false, false, "SLO of 40 s missed"},
 		"more epochs":           {10, 10, 30, 39, false, true, "SLO of 40 s met; the output counts more epochs"},
 		"fewer epochs":          {6, 6, 20, 20, false, false, ""},
@@ -89,7 +89,8 @@ func TestJob_JudgesItsSLOAsTheAdvisorDoes(t *testing.T) {
 			t.Fatal(err)
 		}
 		j := &job{
-			screen: newScreen(io.Discard, &stderr, false), epochs: newEpochState(began), startedAt: began, output: parser,
+			screen: newScreen(io.Discard, &stderr, false), epochs: newEpochState(began),
+			startedAt: began, output: parser,
 			result: Result{Submitted: began, Ended: began.Add(time.Duration(tc.took) * time.Second)},
 		}
 		j.result.Setting.Epochs = 10

@@ -104,7 +104,7 @@ func TestDecide_SilenceIsNoProgress(t *testing.T) {
 					schemas.DefaultConfidence)
 			}
 			if sum := *b.UpperBoundSeconds + late.Seconds(); sum < 0.97*bound {
-				t.Errorf("after %d epochs and %s: at most %.3f s in all, %.3f without the silence", done, late, sum, bound)
+				t.Errorf("after %d epochs and %s: at most %.3f s in all, %.3f before", done, late, sum, bound)
 			}
 		}
 	}

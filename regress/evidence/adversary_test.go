@@ -173,34 +173,26 @@ func TestTime_RealShapes(t *testing.T) {
 // start-up that few runs have shown is most of the time.
 func TestTime_MoreEpochsAreNeverMoreProbable(t *testing.T) {
 	for name, shape := range map[string]shapeOf{"flat": flat(20), "growing": growing(20), "compiling": compiling(20)} {
-		for runs := range 4 {
-			for _, startup := range []float64{0, .3, 20, 200} {
-				random := rand.New(rand.NewPCG(uint64(runs), 15))
-				var all []evidence.Run
-				for i := range runs + 2 {
-					r := noisy(random, "m", fmt.Sprint(i), shape(random), noise{.05, .05, 0})
-					r.StartupSeconds = startup * math.Exp(.05*random.NormFloat64())
-					all = append(all, r)
-				}
-				p, c := fitted(t, all), configurationOf("m", 32, "x")
-				whole := p.Time(c, 20)
-				bound, probable := 0.0, []float64{1, 1, 1}
-				for _, n := range []int{1, 2, 3, 5, 8, 13, 20, 25} {
-					d := p.Time(c, n)
-					if b := d.Quantile(.95); b < bound {
-						t.Errorf("%s, %d runs, start-up %g s: bound of %d epochs %g s, of fewer %g s", name, runs+2, startup,
-							n, b, bound)
-					}
-					bound = d.Quantile(.95)
-					for i, f := range []float64{1, 1.1, 2} {
-						x := d.Probability(f * whole.Median())
-						if x > probable[i]+.001 {
-							t.Errorf("%s, %d runs, start-up %g s: P(%d epochs in %.1f times the time of 20) = %.4f, of fewer %.4f",
-								name, runs+2, startup, n, f, x, probable[i])
-						}
-						probable[i] = x
+		for k := range 16 {
+			count, startup := 2+k%4, []float64{0, .3, 20, 200}[k/4]
+			random := rand.New(rand.NewPCG(uint64(count), 15))
+			var runs []evidence.Run
+			for i := range count {
+				r := noisy(random, "m", fmt.Sprint(i), shape(random), noise{.05, .05, 0})
+				r.StartupSeconds = startup * math.Exp(.05*random.NormFloat64())
+				runs = append(runs, r)
+			}
+			p, c := fitted(t, runs), configurationOf("m", 32, "x")
+			whole, last := p.Time(c, 20), p.Time(c, 1)
+			for _, n := range []int{2, 3, 5, 8, 13, 20, 25} {
+				d := p.Time(c, n)
+				for _, f := range []float64{1, 1.1, 2} {
+					x := f * whole.Median()
+					if d.Quantile(.95) < last.Quantile(.95) || d.Probability(x) > last.Probability(x)+.001 {
+						t.Errorf("%s, %d runs, start-up %g: %d epochs %+v, fewer %+v", name, count, startup, n, d, last)
 					}
 				}
+				last = d
 			}
 		}
 	}

@@ -57,7 +57,7 @@ func TestDrift_OneModelNeverMovesAnother(t *testing.T) {
 			}
 			f := drift.Factors()
 			if len(f) != 1 || f[0].Covers(&b) || !f[0].Covers(&a) || math.Abs(10*f[0].Ratio/odd[0]-1) > .1 {
-				t.Errorf("after runs of %g s and %d of another model the factors are %+v, want one of a", odd, len(later), f)
+				t.Errorf("after runs of %g s and %d others the factors are %+v, want one of a", odd, len(later), f)
 			}
 		}
 	}
