@@ -152,10 +152,18 @@ func (r *recogniser) confirmsAtEnd() bool {
 		return last.isTold || last.hasContent && (last.hasTotal || isReached && r.isEvident())
 	}
 	isOther := func(b *block) bool { return !b.hasTraining && !b.isBare } // numbered files, clients and tests
-	if r.class == countsSteps || r.class == countsShare && slices.ContainsFunc(r.held, isOther) {
+	if r.class == countsSteps || r.class == countsShare && (slices.ContainsFunc(r.held, isOther) || !r.lossFalls()) {
 		return false
 	}
 	isWhole := last.number == r.requested && len(r.held) > 1
 	wasStopped := r.first == 1 && r.rises == last.number-1 && last.number >= fewEpochs // early
 	return last.hasContent && last.hasScore && (isWhole || wasStopped)
+}
+
+// lossFalls reports whether the loss is lower in the last epoch than in the first. That of other things that are
+// numbered, such as the models of a benchmark, may be any.
+func (r *recogniser) lossFalls() bool {
+	first, _ := chooseLoss(r.held[0])
+	last, _ := chooseLoss(r.held[len(r.held)-1])
+	return len(r.held) == 1 || first == nil || last == nil || last.value < first.value
 }

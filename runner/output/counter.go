@@ -51,7 +51,7 @@ func classOf(f *field, requested int) counter {
 		return countsRounds
 	case n.counter == countsRounds || f.total > 0 && !isAsked:
 		return countsInner
-	case isAsked && f.total == float64(requested):
+	case isAsked && f.total == float64(requested) && n.unknown == 0:
 		return countsShare
 	case f.lead != 0:
 		return countsLead

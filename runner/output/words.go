@@ -110,7 +110,9 @@ var definitions = []struct {
 }{
 	{word{kind: kindAccuracy}, `
 		acc accu accuracy accuracies acc1 acc@1 prec@1 top1 top@1 top-1 accuracy@1 aacc macc top1accuracy
-		acc@top1 top1acc hit@1 exact_match`},
+		acc@top1 top1acc hit@1 exact_match
+		准确率 精度 正确率 準確率 正解率 정확도 точность précision genauigkeit exactitude exactitud accuratezza
+		precisión acurácia precisão dokładność doğruluk doğruluğu nauwkeurigheid точність přesnost noggrannhet akurasi`},
 	{word{kind: kindF1}, "f1 fscore f-score f1-score f1score f1@m"},
 	{word{kind: kindAUC}, "auc auroc rocauc roc_auc auprc roc-auc"},
 	{word{kind: kindPrecision}, `
@@ -131,9 +133,6 @@ var definitions = []struct {
 	{word{kind: kindLoss, flags: flagWeak | flagCost}, "cost objective"}, // of a solver, too,
 	{word{kind: kindDistance}, "rmse mse mae l1 l2 mape rmsle squared absolute square reconstruction"},
 	{word{kind: kindPerplexity}, "ppl perplexity"},
-	{word{kind: kindAccuracy}, `
-		准确率 精度 正确率 準確率 正解率 정확도 точность précision genauigkeit exactitude exactitud accuratezza
-		precisión acurácia precisão dokładność doğruluk doğruluğu nauwkeurigheid точність přesnost noggrannhet akurasi`},
 	{word{scope: scopeTrain}, `
 		train training learn trn tr 训练 訓練 学習 훈련 학습 обучение entraînement entrenamiento treino`},
 	{word{scope: scopeValidation}, `
@@ -179,7 +178,6 @@ var definitions = []struct {
 		memory size speed throughput ips fps tokens words samples_per_second param params v_num label
 		labels gpu_mem second sec/step`},
 	{word{flags: flagNeutral | flagEnd}, "done finished complete completed end ended ends"},
-	{word{flags: flagNeutral}, "summary results result stop"},
 	{word{flags: flagForeign}, `
 		downloading download downloaded would dry plan planned resuming resume resumed restored
 		restoring loaded found loading_from extracting fetched unpacking installing scheduled skipping skip
@@ -192,7 +190,7 @@ var definitions = []struct {
 	{word{flags: flagPart | flagNeutral}, "value"}, // the loss of a value is a part, and the value of a loss is not
 	{word{flags: flagPart}, "critic actor policy surrogate vf"},
 	{word{flags: flagNeutral}, `
-		set rate of is was micro macro weighted multiclass binary categorical sparse final
+		summary results result stop set rate of is was micro macro weighted multiclass binary categorical sparse final
 		metric metrics epoch_loss s lm model overall_acc the on cls_acc global dataset
 		current softmax multi evaluator m mini in and with per-token finished_in`},
 	{word{flags: flagNeutral | flagWeak}, "score"},
