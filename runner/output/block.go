@@ -142,7 +142,9 @@ func (b *block) addLine(l *line, section scope, p progress, hasNumber bool, at t
 		}
 		if isResult(f) {
 			b.isHeldOut = s >= scopeTest && (b.isHeldOut || !b.hasResults)
-			b.hasResults, b.hasScore = true, b.hasScore || f.name.kind != kindOther || f.name.flags&flagWeak == 0
+			isOther := f.name.kind == kindOther && f.name.flags&flagWeak == 0
+			isScore := isOther || f.name.kind >= kindLoss || s != scopeNone
+			b.hasResults, b.hasScore = true, b.hasScore || isScore
 		}
 		b.set(f, s, levelOf(f, p), hasNumber, l.text)
 		if isResult(f) && (s == scopeTrain || s == scopeNone && p != noProgress) {
