@@ -260,8 +260,7 @@ func addCost(s *schemas.JobStatus, proposed, unchanged *schemas.Alternative) {
 		if a == nil || b == nil {
 			return nil
 		}
-		difference := *a - *b
-		return &difference
+		return new(*a - *b)
 	}
 	s.AccuracyLoss = less(unchanged.PredictedAccuracy, proposed.PredictedAccuracy)
 	s.ExtraCPUSeconds = less(proposed.CPUSeconds, unchanged.CPUSeconds)

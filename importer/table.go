@@ -183,8 +183,7 @@ func (t *table) row(row *record) {
 		}
 		t.addRun(d)
 	case t.unclear != nil:
-		why := *t.unclear
-		t.reject(d.Place, &why)
+		t.reject(d.Place, new(*t.unclear))
 	case perEpoch:
 		t.epoch(d, output.ColumnOf(row.cells[t.phase]))
 	default:

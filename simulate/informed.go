@@ -115,8 +115,7 @@ func (i *informed) arrivals(r *rand.Rand) (rate float64, draw func() arrival) {
 	}
 	return float64(len(past)) / math.Max(i.p.job.At, 1), func() arrival {
 		a := past[r.IntN(len(past))]
-		j := *a.job
-		a.job = &j
+		a.job = new(*a.job)
 		return a
 	}
 }

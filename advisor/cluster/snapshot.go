@@ -60,8 +60,7 @@ func frozen(jobs []*Job) []*Job {
 	all := slices.Clone(jobs)
 	for i, j := range all {
 		if !j.IsSettled() {
-			copied := *j
-			all[i] = &copied
+			all[i] = new(*j)
 		}
 	}
 	return all

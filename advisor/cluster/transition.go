@@ -161,8 +161,7 @@ func (c *Cluster) applyToJob(
 	case known == nil:
 		j = newJob(id, sequence, at, storedAt)
 	case known.IsSettled():
-		copied := *known
-		j = &copied
+		j = new(*known)
 	}
 	before, previous := j.Setting, j.State
 

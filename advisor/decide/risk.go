@@ -9,7 +9,8 @@ import (
 
 // Warn compares a new advice for a running job with its promise. It returns a warning or an
 // all-clear, or nil if neither is due. There is one warning per job until its all-clear. A job without
-// a promise is warned of when it will probably miss its SLO, unless that was said at its start.
+// a promise is warned of when it will probably miss its SLO or, if that was said at its start, when it will
+// nearly certainly.
 func Warn(j *cluster.Job, q *Question, a *schemas.Advice) *schemas.Risk {
 	if j.Promise == nil || j.Request == nil {
 		return nil
@@ -19,8 +20,11 @@ func Warn(j *cluster.Job, q *Question, a *schemas.Advice) *schemas.Risk {
 	if r == nil {
 		return nil
 	}
-	was := j.Promise.Probability
-	if was != nil && !q.isLikely(*was, true) || q.isLikely(r.Probability, !warned) != warned {
+	isDue := q.isLikely(r.Probability, !warned) == warned
+	if was := j.Promise.Probability; !warned && was != nil && !q.isLikely(*was, true) {
+		isDue = r.Probability < 1-a.Confidence && *was >= 1-a.Confidence
+	}
+	if !isDue {
 		return nil
 	}
 	if warned {

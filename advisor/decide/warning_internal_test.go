@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"courier/advisor/cluster"
 	"courier/schemas"
 )
 
@@ -16,6 +17,26 @@ func TestWarning_NamesTheCostOrTheGain(t *testing.T) {
 		got := warning(&schemas.Risk{BatchSize: 16, SavedProbability: &saved, AccuracyLoss: &loss})
 		if !strings.HasSuffix(got, want) {
 			t.Errorf("with a loss of %g: %q, want %q at its end", loss, got, want)
+		}
+	}
+}
+
+// Everybody hears of a job that will probably miss its SLO: at its start, or when that is known. If it was
+// unlikely at the start, its owner hears when it is hopeless.
+func TestWarn_IsNewToTheOwner(t *testing.T) {
+	for _, tc := range []struct {
+		start, now float64
+		want       bool
+	}{{.97, .6, false}, {.97, .4, true}, {.6, .4, true}, {.34, .2, false}, {.34, .01, true}, {.03, 0, false}} {
+		seconds := 10.
+		setting := schemas.Setting{BatchSize: 8, CPUs: 1}
+		q := &Question{Request: schemas.JobRequest{Confidence: .95}, Self: &Member{Setting: setting}, WasLikely: true}
+		j := &cluster.Job{ID: "j", Setting: setting, Request: &q.Request,
+			Promise: &cluster.AdviceSummary{Probability: &tc.start}}
+		now := schemas.Alternative{BatchSize: 8, CPUs: 1, PredictedSeconds: &seconds, Probability: &tc.now}
+		r := Warn(j, q, &schemas.Advice{Confidence: .95, Chosen: &now, Alternatives: []schemas.Alternative{now}})
+		if got := r != nil; got != tc.want {
+			t.Errorf("probability %g at the start and %g now: warning %v, want %v", tc.start, tc.now, got, tc.want)
 		}
 	}
 }
