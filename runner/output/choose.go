@@ -38,9 +38,7 @@ func (r *chooser) choose(b *block) choice {
 	if accuracy != nil && !(isTied && accuracy.name.unknown > 0) { // teacher acc 0.9, student acc 0.5
 		c.accuracy = accuracy
 		c.accuracyValue, _ = r.share(accuracy)
-		if accuracy.scope >= scopeTest {
-			r.accuracyScope = accuracy.scope
-		}
+		r.accuracyScope = accuracy.scope
 	}
 	c.metric = c.accuracy
 	if c.metric == nil {

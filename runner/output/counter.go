@@ -68,12 +68,6 @@ func isStep(f *field, requested int) bool {
 		f.total > float64(requested) && math.Mod(f.total, float64(requested)) == 0
 }
 
-// isDivided reports whether a line agrees with evaluations at the ends of the units into which steps
-// are divided.
-func (r *recogniser) isDivided(l *line) bool {
-	return r.current.lastValue == float64(r.current.number) || !l.has(isHeldOut)
-}
-
 // iterations is the hash of a name that counts batches behind the number of an epoch.
 var iterations = hashOf([]byte("iterations"))
 

@@ -165,7 +165,9 @@ func (r *recogniser) take(l *line, s sighting, hasNumber bool, metrics int) {
 	if hasNumber && r.current != nil {
 		r.current.lastValue = s.printed
 	}
-	if r.class == countsSteps && r.current != nil && !r.isConfirmed && !r.isDivided(l) {
+	// Where steps are divided into units, evaluations are at their ends.
+	isApart := func(c *block) bool { return c.lastValue != float64(c.number) && l.has(isHeldOut) }
+	if r.class == countsSteps && r.current != nil && !r.isConfirmed && isApart(r.current) {
 		r.trackOfClass().isDead = true
 		r.drop()
 		return

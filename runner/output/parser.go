@@ -148,9 +148,6 @@ func (p *Parser) Tail() (lines []string) {
 	return lines
 }
 
-// LastLine returns the beginning of the last line.
-func (p *Parser) LastLine() string { return excerpt(p.last) }
-
 // Suggest returns the line of the output that most resembles an epoch, and a pattern for
 // New that reads it and others of the last lines. The pattern is empty if there is none,
 // and the line is then the last one.
@@ -160,7 +157,7 @@ func (p *Parser) Suggest() (line, pattern string) {
 			return line, pattern
 		}
 	}
-	return p.LastLine(), ""
+	return excerpt(p.last), ""
 }
 
 // minBlock is the minimum time between two reports of boosting rounds. Rounds can be so short that
