@@ -75,6 +75,7 @@ func TestBrowser_StaysQuick(t *testing.T) {
 		defer p.Close()
 		var paint, click float64
 		p.WaitFor(fmt.Sprintf("document.querySelector(%q).closest('table').tBodies[0].rows.length > 20", selector))
+		p.WaitFor("performance.getEntriesByName('first-contentful-paint').length")
 		p.must(p.Eval("performance.getEntriesByName('first-contentful-paint')[0].startTime", &paint))
 		p.must(p.Eval(fmt.Sprintf(sortScript, selector), &click))
 		times[path+" first paint"] = append(times[path+" first paint"], paint)
