@@ -402,6 +402,16 @@ func TestBrowser_ShowsWhichJobIsAtRisk(t *testing.T) {
 	p.WaitFor(`document.querySelector('#now-table tr.risk').innerText.includes('at risk')`)
 	p.WaitFor(`document.title === '(1) Now – Courier'`)
 	checkPage(t, p, "/", 1440)
+	var lines int // of the SLO beside a long proposal
+	if err := p.Eval(`(() => {
+		const [, slo, action] = document.querySelector('#now-table tbody tr').children, range = document.createRange();
+		slo.lastChild.textContent = 'of\u00a018\u00a0min\u00a057\u00a0s';
+		action.querySelector('span').textContent = 'a long proposal '.repeat(30);
+		range.selectNodeContents(slo.lastChild);
+		return range.getClientRects().length;
+	})()`, &lines); err != nil || lines != 1 {
+		t.Errorf("the SLO has %d lines, %v, want one: a duration breaks within a word", lines, err)
+	}
 	p.Must(`document.querySelector('#now-table th a').click()`)
 	p.WaitFor(`document.querySelector('#job-what-if').checkVisibility()`)
 	p.Must(`document.querySelector('#job-what-if').click()`)
