@@ -610,6 +610,7 @@ func TestBrowser_DescribesJobs(t *testing.T) {
 		"outcome({state: 'running', " + over + ", probability: 0.2, at_risk: true})":       "! at risk: 20 %",
 		"outcome({state: 'refused', " + over + "})":                                        "–",
 		"outcome({state: 'queued', slo_seconds: 60, deadline_at: '2999-01-01T00:00:00Z'})": "–",
+		"action({state: 'submitted', " + over + "})[0]":                                    "Cancel it, as its deadline is over",
 		"columns.late.cell({state: 'failed', " + over + ", " + ended + "})[0]":             "✕ failed",
 		"columns.late.cell({state: 'finished', " + over + ", " + ended + "})[0]":           "61 s",
 		"columns.late.cell({state: 'finished', " + over + ", " + trained + ended + "})[0]": "2 s",

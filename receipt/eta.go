@@ -84,9 +84,9 @@ func (e *ETA) Text(now time.Time) string {
 	if e.EndsAt == nil {
 		return "not known yet"
 	}
-	text := fmt.Sprintf("about %s (in %s)", clock(*e.EndsAt), left(*e.EndsAt, now))
+	text := fmt.Sprintf("about %s (%s)", clock(*e.EndsAt), left(*e.EndsAt, now))
 	if e.LatestAt != nil {
-		text += fmt.Sprintf(", before %s (in %s) with probability %g",
+		text += fmt.Sprintf(", before %s (%s) with probability %g",
 			clock(*e.LatestAt), left(*e.LatestAt, now), e.Confidence)
 	}
 	return text
@@ -95,5 +95,8 @@ func (e *ETA) Text(now time.Time) string {
 func clock(t time.Time) string { return t.UTC().Format("15:04:05Z") }
 
 func left(t, now time.Time) string {
-	return schemas.FormatSeconds(max(0, t.Sub(now)).Round(time.Second).Seconds())
+	if d := t.Sub(now).Round(time.Second); d < 0 {
+		return schemas.FormatSeconds(-d.Seconds()) + " ago"
+	}
+	return "in " + schemas.FormatSeconds(t.Sub(now).Round(time.Second).Seconds())
 }

@@ -147,6 +147,7 @@ func TestETA_Text(t *testing.T) {
 			"about 12:01:00Z (in 60 s), before 12:01:30Z (in 90 s) with probability 0.95",
 		},
 		{receipt.ETA{EndsAt: after(60)}, "about 12:01:00Z (in 60 s)"},
+		{receipt.ETA{EndsAt: after(-60)}, "about 11:59:00Z (60 s ago)"},
 		{receipt.ETA{}, "not known yet"},
 	} {
 		if got := c.eta.Text(noon); got != c.want {

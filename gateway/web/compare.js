@@ -3,7 +3,7 @@ import { ask } from './api.js';
 import { param } from './address.js';
 import { byId, el, loaded, text } from './dom.js';
 import { duration, modelLevel, number, percent, probability, shape, unknown } from './format.js';
-import { jobPath, nodePath, outcome, stateText } from './jobs.js';
+import { jobPath, nodePath, outcome, reason, stateText } from './jobs.js';
 import { draw, joined, numbered, series } from './plot.js';
 
 const colours = ['measured', 'predicted', 'good', 'deadline', 'fifth'];
@@ -33,7 +33,7 @@ function error(h) {
 // Rows of the table: name, value, text, note, and from which difference on the largest value is marked, if it
 // also is a tenth larger than the smallest.
 const rows = [
-  ['State', (h) => stateText(h.job.state), null, (h) => h.job.reason],
+  ['State', (h) => stateText(h.job.state), null, (h) => reason(h.job)],
   ['SLO', (h) => outcome(h.job), null, (h) => (h.job.slo_seconds ? `SLO ${duration(h.job.slo_seconds)}` : '')],
   ['Model', (h) => modelLevel(h.job.model, h.job.dataset)],
   ['Configuration', (h) => `batch ${number(h.job.batch_size)}, ${shape(h.job)}`],
