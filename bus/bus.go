@@ -176,6 +176,9 @@ func (b *Bus) Run(ctx context.Context) error {
 // Connected reports whether the connection to the server is up.
 func (b *Bus) Connected() bool { return b.nc.IsConnected() }
 
+// Connections returns how often the client has connected.
+func (b *Bus) Connections() uint64 { return b.nc.Stats().Reconnects + 1 }
+
 // Close sends buffered messages, lets subscriptions finish and disconnects.
 func (b *Bus) Close(ctx context.Context) error {
 	if b.nc.IsClosed() {

@@ -37,12 +37,8 @@ func serveVerdict(t *testing.T, b *bus.Bus, v schemas.Verdict, requests chan<- s
 		bus.Handle(schemas.SubjectJobSubmit, func(_ context.Context, q *schemas.JobRequest) (any, error) {
 			a := adviceFor(q)
 			a.Message = string(v) + ", because job old would miss its SLO"
-			a.Admission = &schemas.Admission{
-				Policy:   schemas.AdmissionQueue,
-				Verdict:  v,
-				Breaks:   []string{"old"},
-				Position: 1,
-			}
+			a.Admission = &schemas.Admission{Policy: schemas.AdmissionQueue, Verdict: v, Position: 1}
+			a.Admission.Breaks = []string{"old"}
 			return a, nil
 		}),
 		bus.Handle(schemas.SubjectJobStatus, func(ctx context.Context, q *schemas.JobStatusRequest) (any, error) {
@@ -90,11 +86,9 @@ func TestRun_WaitsForAdmission(t *testing.T) {
 		{"cancelled", func(t *testing.T, b *bus.Bus, _ context.CancelFunc) {
 			publishTo(t, b, cancelled("held", 0, time.Now(), "not needed"))
 		}, "cancelled in the queue: not needed"},
-		{
-			"stopped",
-			func(_ *testing.T, _ *bus.Bus, end context.CancelFunc) { end() },
-			"cancelled before its start: courier run was stopped",
-		},
+		{"stopped", func(_ *testing.T, _ *bus.Bus, end context.CancelFunc) {
+			end()
+		}, "cancelled before its start: courier run was stopped"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := bustest.New(t)
@@ -198,11 +192,6 @@ func TestRun_DoesNotStartByALateAdmission(t *testing.T) {
 
 // startAdvice returns the advice of the admission of the job held.
 func startAdvice() *schemas.Advice {
-	return adviceFor(&schemas.JobRequest{
-		JobID:      "held",
-		Model:      "digits-mlp",
-		CPUs:       schemas.CPUs{2},
-		BatchSizes: []int{16},
-		Epochs:     3,
-	})
+	q := schemas.JobRequest{JobID: "held", Model: "digits-mlp", CPUs: schemas.CPUs{2}, BatchSizes: []int{16}, Epochs: 3}
+	return adviceFor(&q)
 }

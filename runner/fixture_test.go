@@ -74,23 +74,15 @@ func advise(t *testing.T, b *bus.Bus, runs uint32) {
 
 func adviceFor(q *schemas.JobRequest) *schemas.Advice {
 	a := &schemas.Advice{
-		Decision:   schemas.MeetsSLO,
-		Action:     schemas.ActionStart,
-		Message:    "batch 32 meets the SLO",
-		Model:      q.Model,
-		Nodes:      q.Nodes,
-		SLOSeconds: q.SLO.Seconds(),
+		Decision: schemas.MeetsSLO, Action: schemas.ActionStart, Message: "batch 32 meets the SLO",
+		Model: q.Model, Nodes: q.Nodes, SLOSeconds: q.SLO.Seconds(),
 	}
 	a.EventID, a.At, a.JobID = q.JobID+"/0/advice", time.Now().UTC(), q.JobID
 	for _, batch := range q.BatchSizes {
 		seconds, accuracy := 200/float64(batch), 0.99-float64(batch)/1000
 		a.Alternatives = append(a.Alternatives, schemas.Alternative{
-			BatchSize:         uint32(batch),
-			CPUs:              uint32(q.CPUs[0]),
-			Epochs:            uint32(q.Epochs),
-			PredictedSeconds:  &seconds,
-			PredictedAccuracy: &accuracy,
-			Reason:            "slower",
+			BatchSize: uint32(batch), CPUs: uint32(q.CPUs[0]), Epochs: uint32(q.Epochs),
+			PredictedSeconds: &seconds, PredictedAccuracy: &accuracy, Reason: "slower",
 		})
 	}
 	a.Chosen = new(a.Alternatives[len(a.Alternatives)-1])

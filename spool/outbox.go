@@ -36,6 +36,7 @@ type Outbox struct {
 	lost      atomic.Int64  // events that neither NATS nor the disk accepted
 	isOfNode  bool          // its events are samples, which are dropped if NATS is of a different cluster
 	hasLeft   bool          // the cluster of its events was replaced; logged once
+	checked   uint64        // Bus.Connections when NATS was last found to be of the cluster of its events; 0: never
 	changed   chan struct{} // signals a change of queue or closed; capacity 1
 	stopped   chan struct{} // closed when Run returns
 
@@ -177,9 +178,9 @@ func (o *Outbox) remove(oldest []schemas.Event, isSettled bool) {
 }
 
 // publish reports whether the events of a message are settled. They wait while older ones are in
-// the spool file.
+// the spool file, and after each connection until replay has found that NATS is of their cluster.
 func (o *Outbox) publish(ctx context.Context, b *bus.Bus, message []schemas.Event) (isSettled bool) {
-	if b == nil || !b.Connected() || o.file.waiting() > 0 || ctx.Err() != nil {
+	if b == nil || !b.Connected() || o.checked != b.Connections() || o.file.waiting() > 0 || ctx.Err() != nil {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
@@ -209,7 +210,11 @@ func (o *Outbox) spool(e schemas.Event) {
 }
 
 func (o *Outbox) replay(ctx context.Context, b *bus.Bus) {
-	if b == nil || !b.Connected() || ctx.Err() != nil || o.file.cluster != "" && o.file.waiting() == 0 {
+	if b == nil || !b.Connected() || ctx.Err() != nil {
+		return
+	}
+	connections := b.Connections()
+	if o.checked == connections && o.file.waiting() == 0 {
 		return
 	}
 	identifying, cancel := context.WithTimeout(ctx, publishTimeout)
@@ -234,6 +239,7 @@ func (o *Outbox) replay(ctx context.Context, b *bus.Bus) {
 		return
 	}
 	if err == nil {
+		o.checked = connections
 		var published int
 		published, err = o.file.replay(ctx, b, o.log)
 		o.published.Add(int64(published))

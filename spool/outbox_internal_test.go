@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -309,21 +310,31 @@ func TestReplay_PublishesToTheClusterOfTheEvents(t *testing.T) {
 	}
 }
 
-// A run that has begun on one cluster publishes nothing from its spool to another one.
+// A run that has begun on one cluster publishes nothing to another one, which may have taken over the address
+// while the client was not connected.
 func TestOutbox_LeavesEventsOfAnotherCluster(t *testing.T) {
-	b, dir := bustest.New(t), t.TempDir()
-	o := NewOutbox(dir, "", "a", 1, quiet)
-	o.Add(epochEvent("a", 1))
-	must(t, o.file.belongTo("gone"))
-	o.spool(epochEvent("a", 0))
-	connected := make(chan *bus.Bus, 1)
-	connected <- b
-	go o.Run(t.Context(), connected)
-	if n := o.Finish(); n != 2 {
-		t.Errorf("%d events wait, want 2", n)
-	}
-	if last, err := b.LastSequence(t.Context(), schemas.StreamJob); last != 0 || err != nil {
-		t.Errorf("%d events in the log, %v; want none", last, err)
+	for name, isReplaced := range map[string]bool{"from the start": false, "after a reconnect": true} {
+		server := bustest.NewServer(t)
+		b, o := server.Connect(t), NewOutbox(t.TempDir(), "", "a", 1, quiet)
+		if isReplaced {
+			o.replay(t.Context(), b)
+			server.Stop()
+			server.Restart(t)
+			for b.Connections() < 2 {
+				runtime.Gosched()
+			}
+		}
+		must(t, o.file.belongTo("gone"))
+		o.Add(epochEvent("a", 1))
+		connected := make(chan *bus.Bus, 1)
+		connected <- b
+		go o.Run(t.Context(), connected)
+		if n := o.Finish(); n != 1 {
+			t.Errorf("%s: %d events wait, want 1", name, n)
+		}
+		if last, err := b.LastSequence(t.Context(), schemas.StreamJob); last != 0 || err != nil {
+			t.Errorf("%s: %d events in the log, %v; want none", name, last, err)
+		}
 	}
 }
 
@@ -371,6 +382,7 @@ func TestSampleOutbox_PublishesMessages(t *testing.T) {
 	o := NewSampleOutbox(t.TempDir(), quiet)
 	invalid := sample(4)
 	invalid.Cores = 0
+	o.replay(t.Context(), b) // finds that NATS is of the cluster of the samples
 	for _, message := range [][]schemas.Event{{sample(1), sample(2)}, {sample(3), invalid, sample(5)}} {
 		if !o.publish(t.Context(), b, message) {
 			t.Errorf("samples %v are spooled, want them published", message)

@@ -46,7 +46,7 @@ function end(j) {
 
 // action describes what to do with an open job, and what that brings and costs.
 export function action(j) {
-  if (j.state === 'submitted') return [late(j) > 0 ? 'Cancel it, as its deadline is over' : 'Start it with courier run', decision(j.decision)];
+  if (j.state === 'submitted') return [late(j) > 0 ? 'Cancel it: it is too late' : 'Start it with courier run', decision(j.decision)];
   if (!j.proposal) return [isTroubled(j) ? 'No change is known that helps' : 'Continue', decision(j.decision)];
   const points = (loss) => `${number(100 * Math.abs(loss), 1)} points of accuracy`, cpuTime = (extra) => `${duration(Math.abs(extra))} of CPU time`;
   const effects = [[j.accuracy_loss, 0.0005, points], [j.extra_cpu_seconds, 1, cpuTime]].filter(([v, least]) => Math.abs(v) >= least);
