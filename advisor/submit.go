@@ -2,7 +2,10 @@ package advisor
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"slices"
+	"strings"
 
 	"courier/schemas"
 )
@@ -121,11 +124,20 @@ func (a *Advisor) firstAdvice(
 }
 
 // sameRequest returns the answer to a recorded request if another request is identical, otherwise a
-// conflict.
+// conflict. Where the first request left out user and nodes, a runner may name its user and the nodes of the
+// answer.
 func sameRequest(
 	recorded *schemas.JobRequest, answer *schemas.Advice, q *schemas.JobRequest,
 ) (*schemas.Advice, error) {
-	if !sameBody(recorded, q) {
+	first := *recorded
+	first.User = cmp.Or(first.User, q.User)
+	if len(first.Nodes) == 0 && len(q.Nodes) > 0 {
+		if len(answer.Nodes) > 0 && !slices.Equal(answer.Nodes, q.Nodes) {
+			return nil, conflict(q.JobID, "was answered for "+strings.Join(answer.Nodes, ", "))
+		}
+		first.Nodes, first.NewNodes = q.Nodes, q.NewNodes
+	}
+	if !sameBody(&first, q) {
 		return nil, conflict(q.JobID, "was submitted with another body")
 	}
 	return answer, nil
