@@ -348,6 +348,7 @@ func TestBrowser_SearchesJobs(t *testing.T) {
 	for _, id := range []string{"alpha-1", "alpha-2", "beta-1"} {
 		runJob(t, b, id, time.Now().Add(-time.Minute), 1, "")
 	}
+	runJob(t, b, "ended", time.Now().Add(-time.Second), 1, "finished")
 	p := browser.Page(t, h.url+"/jobs?search=beta", 1440, 900)
 	rows := `[...document.querySelectorAll('#jobs-table tbody th a')].map((a) => a.textContent).join()`
 	p.WaitFor(rows + ` === 'beta-1'`)
@@ -355,6 +356,8 @@ func TestBrowser_SearchesJobs(t *testing.T) {
 		p.Must(fmt.Sprintf(`(() => { const i = document.querySelector('#jobs-search');
 			i.value = %q; i.dispatchEvent(new Event('input')); })()`, text))
 	}
+	input("")
+	p.WaitFor(rows + ` === 'beta-1,alpha-2,alpha-1,ended'`) // the open ones first
 	input("ALPHA")
 	p.WaitFor(rows + ` === 'alpha-2,alpha-1'`)
 	p.WaitFor(`location.search === '?search=ALPHA'`)

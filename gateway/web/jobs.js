@@ -101,14 +101,21 @@ export const kinds = ['job', 'advice'], seconds = 3;
 
 // read loads the jobs that match the address.
 export async function read() {
-  const limit = wanted, q = query(selections, { limit });
+  const limit = wanted, isPlain = !param('sort') && !param('state'), q = query(selections, isPlain ? { limit, state: 'open' } : { limit });
   const list = await ask(`jobs?${q}`);
-  for (let i = 1; i < maxPages && !param('sort') && list.next && list.jobs.length < limit; i++) {
-    q.set('after', list.next);
+  let isEndedLeft = isPlain; // the open jobs come first, whatever has ended since
+  for (let i = 1; i < maxPages && !param('sort') && (list.next || isEndedLeft) && list.jobs.length < limit; i++) {
+    if (list.next) q.set('after', list.next);
+    else {
+      q.delete('after');
+      q.set('state', 'ended');
+      isEndedLeft = false;
+    }
     const page = await ask(`jobs?${q}`);
     list.jobs.push(...page.jobs);
     list.next = page.next;
   }
+  list.next ||= isEndedLeft;
   const { jobs } = list, filtered = selections.some((name) => name !== 'sort' && param(name));
   loaded('jobs');
   const some = Object.keys(states).filter((s) => list.totals?.[s]).map((s) => `${number(list.totals[s])} ${s}`);
