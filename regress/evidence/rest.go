@@ -43,6 +43,7 @@ type paceFilter struct {
 	// surprise is the square of the last innovation, with its sign, if it was clipped and it is not yet
 	// known whether it was noise or the beginning of a step.
 	surprise float64
+	slower   float64 // log pace of the first compared epoch above the state, until the next one says what it was
 	squares  float64 // of innovations, by their assumed variances
 	counted  float64
 }
@@ -70,6 +71,7 @@ func (f *paceFilter) observe(epochs int, seconds, expected float64) {
 	noise := f.white * scale / float64(epochs)
 	ph, variance := f.project(&h, noise)
 	v := math.Log(seconds/expected) - (h[0]*f.state[0] + h[1]*f.state[1] + h[2]*f.state[2])
+	f.slower = 0
 	most, square := surprise*math.Sqrt(variance), math.Copysign(v*v/variance*scale, v)
 	switch {
 	case math.Abs(v) <= most:
@@ -77,6 +79,9 @@ func (f *paceFilter) observe(epochs int, seconds, expected float64) {
 		f.count(square)
 		f.surprise = 0
 	case f.surprise == 0:
+		if f.counted == 0 && f.odd == 0 {
+			f.slower = max(0, v-most)
+		}
 		f.surprise, v = square, math.Copysign(most, v)
 	case f.surprise*v > 0: // twice in the same direction: a step, or a bend
 		f.covariance[0][0] += stepDeviation * stepDeviation
@@ -178,6 +183,9 @@ func (f *paceFilter) rest(of curveOf, total int) (location, variance float64) {
 		min(n, (1+epochCorrelation)/(1-epochCorrelation))*
 		(1-math.Pow(epochCorrelation, 2*min(n, horizon)))
 	variance += noise*f.scale() + f.odd*squares
+	// An odd epoch and a slower run are equally probable until a second epoch is compared.
+	location = math.Log(sum) + f.slower/2
+	variance += f.slower * f.slower / 4
 	if unmeasured > 0 {
 		unmeasured, trend = unmeasured/sum, trend/sum
 		variance += f.beyond * unmeasured * unmeasured * octaves(max(f.done, f.longest), total) / 2
@@ -185,7 +193,7 @@ func (f *paceFilter) rest(of curveOf, total int) (location, variance float64) {
 			variance += f.beyond * trend * trend
 		}
 	}
-	return math.Log(sum), variance
+	return location, variance
 }
 
 // scale is above 1 for a job that is less regular than assumed.
