@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"courier/schemas"
 )
@@ -88,6 +89,8 @@ func nextText(j *schemas.JobStatus) string {
 	switch {
 	case j.Proposal != "":
 		return j.Proposal
+	case j.State == schemas.StateSubmitted && j.DeadlineAt != nil && j.DeadlineAt.Before(time.Now()):
+		return "cancel it: its deadline is over"
 	case j.State == schemas.StateSubmitted:
 		return "start it: courier run --id " + j.JobID + " with the flags of its request"
 	case j.State == schemas.StateQueued:

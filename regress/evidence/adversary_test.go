@@ -103,7 +103,7 @@ func TestTime_RealShapes(t *testing.T) {
 		{"growing although past runs did not", []shapeOf{func(r *rand.Rand) []float64 {
 			return slices.Repeat([]float64{.3}, 20)
 		}}, growing(20), 20, 10, usual, .9, .1, 1.4},
-		{"five times as long from the first epoch on", slices.Repeat([]shapeOf{flat(10)}, 3), func(r *rand.Rand) []float64 {
+		{"five times as long from the start", slices.Repeat([]shapeOf{flat(10)}, 3), func(*rand.Rand) []float64 {
 			return slices.Repeat([]float64{50}, 10)
 		}, 10, 2, noise{.01, .01, 0}, .94, .6, 9},
 		{"slow-down, three epochs later", slices.Repeat([]shapeOf{flat(100)}, 3), slowing(30, 100), 100, 33,
