@@ -150,13 +150,14 @@ func openBrowser(t *testing.T) (*browser, *bus.Bus, *testGateway) {
 	return browser, b, open(t, b, gateway.Options{})
 }
 
-// runJob publishes the events of a job that was submitted some time ago: the request with its
-// advice, the start, epochs with new advice, and the end, unless outcome is "".
+// runJob is runJobOn for a job on node-a.
 func runJob(t *testing.T, b *bus.Bus, id string, began time.Time, epochs int, outcome string) {
 	t.Helper()
 	runJobOn(t, b, "node-a", id, began, epochs, outcome)
 }
 
+// runJobOn publishes the events of a job that was submitted some time ago: the request with its
+// advice, the start, epochs with new advice, and the end, unless outcome is "".
 func runJobOn(t *testing.T, b *bus.Bus, node, id string, began time.Time, epochs int, outcome string) {
 	t.Helper()
 	setting := schemas.Setting{

@@ -95,8 +95,9 @@ func (e *ETA) Text(now time.Time) string {
 func clock(t time.Time) string { return t.UTC().Format("15:04:05Z") }
 
 func left(t, now time.Time) string {
-	if d := t.Sub(now).Round(time.Second); d < 0 {
-		return schemas.FormatSeconds(-d.Seconds()) + " ago"
+	seconds := t.Sub(now).Round(time.Second).Seconds()
+	if seconds < 0 {
+		return schemas.FormatSeconds(-seconds) + " ago"
 	}
-	return "in " + schemas.FormatSeconds(t.Sub(now).Round(time.Second).Seconds())
+	return "in " + schemas.FormatSeconds(seconds)
 }

@@ -3,6 +3,7 @@ package report
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"courier/schemas"
 )
@@ -20,6 +21,7 @@ func TestJobs_SayWhatIsToBeDone(t *testing.T) {
 			JobID: "b", State: schemas.StateFailed, Model: "m", MetSLO: &met, Reason: "exit status 7",
 			NotLearned: "no epoch was recognized",
 		},
+		{JobID: "c", State: schemas.StateSubmitted, DeadlineAt: &time.Time{}},
 	}
 	for _, c := range []struct {
 		name  string
@@ -51,6 +53,8 @@ func TestJobs_SayWhatIsToBeDone(t *testing.T) {
 				"not learned\tno epoch was recognized\nnext\tcourier receipt b summarizes it\n",
 			},
 		},
+		{"job c", func(out *strings.Builder) error { return Job(out, &jobs[2], "") },
+			[]string{"next\tcancel it: its deadline is over\n"}},
 	} {
 		var out strings.Builder
 		if err := c.write(&out); err != nil {

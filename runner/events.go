@@ -330,15 +330,17 @@ func (j *job) comparison() string {
 	if accuracy := j.result.Accuracy; accuracy != nil {
 		text += fmt.Sprintf("; accuracy %.4f", *accuracy)
 	}
-	slo := time.Duration(j.o.Request.SLO)
-	switch isLate := end.Sub(j.result.Submitted) > slo; {
-	case slo > 0 && isLate:
-		text += fmt.Sprintf("; SLO of %s missed", schemas.FormatSeconds(slo.Seconds()))
-	case slo > 0 && (j.epochs.last >= s.Epochs || j.epochs.done > 0 && j.mayStopEarly()):
-		text += fmt.Sprintf("; SLO of %s met", schemas.FormatSeconds(slo.Seconds()))
-	}
-	if slo > 0 && (j.epochs.isExceeded || j.output.Exceeded()) {
-		text += "; the output counts more epochs than requested"
+	if slo := time.Duration(j.o.Request.SLO); slo > 0 {
+		name := "SLO of " + schemas.FormatSeconds(slo.Seconds())
+		switch {
+		case end.Sub(j.result.Submitted) > slo:
+			text += "; " + name + " missed"
+		case j.epochs.last >= s.Epochs || j.epochs.done > 0 && j.mayStopEarly():
+			text += "; " + name + " met"
+		}
+		if j.epochs.isExceeded || j.output.Exceeded() {
+			text += "; the output counts more epochs than requested"
+		}
 	}
 	if after := j.result.Ended.Sub(end).Seconds(); after > minWorkAfter {
 		text += fmt.Sprintf("; it worked for %s after its last epoch", schemas.FormatSeconds(after))

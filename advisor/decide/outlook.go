@@ -13,6 +13,9 @@ type outlook struct {
 	isExtrapolated        bool // outside the support: nothing can be promised
 }
 
+// isPromisable reports whether there is a probability that may be promised.
+func (o *outlook) isPromisable() bool { return o.Known() && !o.isExtrapolated }
+
 // maxProbability bounds the probability of a time that is still to come. A Student-t distribution
 // rounds to 1 far above its median, but no job is certain to end: nodes fail.
 const maxProbability = 0.9999
@@ -23,13 +26,13 @@ func (o *outlook) inTime(within float64) (p float64, ok bool) {
 	if within > 0 && o.Known() {
 		p = o.Probability(within)
 	}
-	return min(p, maxProbability), o.Known() && !o.isExtrapolated
+	return min(p, maxProbability), o.isPromisable()
 }
 
 // upperBound returns the upper bound of the time with a confidence; ok is false if it cannot be
 // promised, or if the confidence is above any probability. It inverts inTime.
 func (o *outlook) upperBound(confidence float64) (seconds float64, ok bool) {
-	if !o.Known() || o.isExtrapolated || confidence > maxProbability {
+	if !o.isPromisable() || confidence > maxProbability {
 		return 0, false
 	}
 	return o.Quantile(confidence), true

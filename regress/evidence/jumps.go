@@ -124,10 +124,13 @@ func (d *DriftState) strongest(s *Scope, left []float64, earlier []estimate) Fac
 	return best
 }
 
-// isShown reports whether runs of two models at least show a jump of a scope that covers all models. So the
-// runs of one model, odd or reported falsely, never change what is predicted for another.
+// isShown reports whether the runs of at least two models show a jump, if the scope covers all models. So runs
+// of one model, odd or reported falsely, never change the prediction of another.
 func (s *Scope) isShown(of map[Configuration]*driftMean, jump float64) bool {
 	const minModels, deviations = 2, 2
+	if s.Model != "" {
+		return true
+	}
 	sums, precisions, shown := map[subject]float64{}, map[subject]float64{}, 0
 	for c, m := range of {
 		sums[c.subject()] += math.Copysign(m.precision, jump) * m.limitedAbove
@@ -138,5 +141,5 @@ func (s *Scope) isShown(of map[Configuration]*driftMean, jump float64) bool {
 			shown++
 		}
 	}
-	return s.Model != "" || shown >= minModels
+	return shown >= minModels
 }

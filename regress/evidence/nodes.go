@@ -47,8 +47,10 @@ func groupNodes(runs []Run) (split []NodeGroup) {
 		groups := types[k.nodeType]
 		at := slices.IndexFunc(groups, func(g group) bool { return !nodes[k].differs(g.runs) })
 		if at < 0 {
-			at = len(groups)
-			label := []string{k.nodeType, k.nodeType + "@" + k.node}[min(at, 1)]
+			label := k.nodeType
+			if at = len(groups); at > 0 {
+				label += "@" + k.node
+			}
 			groups = append(groups, group{label, nodeRuns{}})
 			types[k.nodeType] = groups
 		}

@@ -43,7 +43,7 @@ type paceFilter struct {
 	// surprise is the square of the last innovation, with its sign, if it was clipped and it is not yet
 	// known whether it was noise or the beginning of a step.
 	surprise float64
-	slower   float64 // log pace of the first compared epoch above the state, until the next one says what it was
+	slower   float64 // clipped part of the first innovation, above 0, until the second one; 0 for an irregular model
 	squares  float64 // of innovations, by their assumed variances
 	counted  float64
 }

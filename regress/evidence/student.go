@@ -103,8 +103,8 @@ func (d Distribution) Plus(e Distribution) Distribution {
 		variance * variance / (math.Pow(a, 4)/d.Degrees + math.Pow(b, 4)/e.Degrees)}
 }
 
-// Rest returns the distribution of what is left of a duration after a part of it has passed, with the given
-// median. What has passed does not vary, so the rest varies by as many seconds as the whole.
+// Rest returns the distribution of the rest of a duration, with the given median, after the first part has
+// passed. That part is certain, so the rest varies by as many seconds as the whole duration.
 func (d Distribution) Rest(median float64) Distribution {
 	return Distribution{math.Log(median), d.scaleIn(median), d.Degrees}
 }

@@ -1,8 +1,6 @@
 package output
 
-import (
-	"math"
-)
+import "math"
 
 // maxTracks bounds the counters that are watched.
 const maxTracks = 32

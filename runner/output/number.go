@@ -115,19 +115,10 @@ func (s *scanner) finish(f field, begin, end int) int {
 		s.name.counter = countsNothing
 		return end
 	}
-	if s.name.kind != kindNone && nextNumber.Match(s.text[end:]) {
-		if f.isWhole {
-			return end
-		}
-		if s.text[end] == ':' && !s.hasColon { // AP .5: 0.4
-			s.name.unknown++
-			s.name.hash = combine(s.name.hash, hashOf(s.text[begin:end]))
-			return end
-		}
+	if s.name.kind != kindNone && f.isWhole && nextNumber.Match(s.text[end:]) {
+		return end
 	}
-	isThreshold := s.name.kind == kindPrecision && !s.hasColon && s.text[begin] == '.' // AP .5
-	isIndex := s.name.kind != kindNone && begin > 0 && s.text[begin-1] == '[' && index.Match(s.text[end:])
-	if isIndex || isThreshold { // loss[0] = 0.5
+	if s.isOfName(begin, end) {
 		s.name.unknown++
 		s.name.hash = combine(s.name.hash, hashOf(s.text[begin:end]))
 		return end
@@ -143,13 +134,30 @@ func (s *scanner) finish(f field, begin, end int) int {
 	return end
 }
 
+// isOfName reports whether a number belongs to the name of the next one.
+func (s *scanner) isOfName(begin, end int) bool {
+	switch {
+	case s.name.kind == kindNone:
+		return false
+	case begin > 0 && s.text[begin-1] == '[' && index.Match(s.text[end:]): // loss[0] = 0.5
+		return true
+	case s.hasColon:
+		return false
+	}
+	// AP .5 0.4, and loss 1.5: 0.4
+	return s.name.kind == kindPrecision && s.text[begin] == '.' || nextNumber.Match(s.text[end:]) && s.text[end] == ':'
+}
+
 // countsCorrect reports whether a field has the correct answers of an accuracy before it: "acc: 95.1% (951/1000)".
 func (s *scanner) countsCorrect(f *field) bool {
 	if f.total == 0 || len(s.fields) == 0 {
 		return false
 	}
 	last := &s.fields[len(s.fields)-1]
-	value := last.value / float64(1+99*boolInt(last.unit == unitPercent || last.value > 1))
+	value := last.value
+	if last.unit == unitPercent || value > 1 {
+		value = FromPercent(value)
+	}
 	return last.name.kind.isShare() && math.Abs(value-f.value/f.total) < 0.01
 }
 

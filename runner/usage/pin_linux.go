@@ -84,10 +84,10 @@ func (r *Reservation) reserve(wanted int) int {
 // lock returns the locked file of a CPU; nil if another process holds it.
 func (r *Reservation) lock(cpu int) *os.File {
 	path := filepath.Join(r.dir, strconv.Itoa(cpu))
-	const planted = unix.O_NOFOLLOW | unix.O_NONBLOCK // no link or pipe of another user is followed or awaited
-	f, err := os.OpenFile(path, planted, 0)           // a file of another user must not be opened with O_CREATE
+	const safe = unix.O_NOFOLLOW | unix.O_NONBLOCK // refuse a link that another user planted, do not wait for a pipe
+	f, err := os.OpenFile(path, safe, 0)           // without O_CREATE, with which Linux refuses another user's file
 	if errors.Is(err, fs.ErrNotExist) {
-		f, err = os.OpenFile(path, planted|os.O_CREATE, 0o644)
+		f, err = os.OpenFile(path, safe|os.O_CREATE, 0o644)
 	}
 	if err != nil {
 		return nil

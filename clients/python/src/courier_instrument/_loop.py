@@ -173,9 +173,10 @@ def batch_size():
         around = [] if frame.f_globals.get("__name__", "").startswith(OTHERS) else loops_around(frame)
         inner = inner or next(reversed(around), None)
         header = [loop.batch_size for loop in around if loop.batch_size][-1:]
-        code = frame.f_code
-        names = header or around and [*filter(BATCH_SIZE.match, code.co_varnames + code.co_names)]
-        sizes = {v for v in names and _is_readable(frame) and _values_of(frame, names) or () if type(v) is int}
+        variables = frame.f_code.co_varnames + frame.f_code.co_names if around else ()
+        names = header or [*filter(BATCH_SIZE.match, variables)]
+        values = _values_of(frame, names) if names and _is_readable(frame) else None
+        sizes = {v for v in values or () if type(v) is int}
         if header:
             return sizes.pop() if sizes else None
         named |= sizes

@@ -96,7 +96,8 @@ class Torch(Tracker):
             # A loop over steps. Its epochs, if it has any, are those of the output.
             self._session.send("loop", ago=now - self._first, batch_size=_loop.batch_size())
         elif unit is not None and not unit.loaders and unit.steps == 1:
-            self._batch_size = self._batch_size or not self._number and _loop.batch_size() or None
+            if not self._batch_size and not self._number:  # the first epoch decides for all
+                self._batch_size = _loop.batch_size() or None
         if now >= self._next_progress and unit is not None and unit.length:
             self._next_progress = now + PROGRESS_SECONDS
             self._session.send("progress", may_be_lost=True, batches=unit.batches, of=unit.length)
