@@ -105,10 +105,7 @@ func TestAdvisor_ExploresOnAnEmptySystem(t *testing.T) {
 	b := bustest.New(t)
 	start(t, b)
 	a, err := submit(t, b, schemas.JobRequest{
-		Model:  advisortest.Model,
-		CPUs:   schemas.CPUs{2},
-		Epochs: 3,
-		SLO:    schemas.Duration(time.Minute),
+		Model: advisortest.Model, CPUs: schemas.CPUs{2}, Epochs: 3, SLO: schemas.Duration(time.Minute),
 	})
 	if err != nil || a.Decision != schemas.Exploring || a.JobID == "" || len(a.Alternatives) != 4 {
 		t.Fatalf("submit = %+v, %v, want exploring with 4 alternatives", a, err)

@@ -104,36 +104,17 @@ func TestSampleBetween(t *testing.T) {
 }
 
 func TestSampleBetween_OmitsUnknownFigures(t *testing.T) {
+	const cpu, pressure = `node_cpu_seconds_total{cpu="0",mode="user"} `, `node_pressure_cpu_waiting_seconds_total{} `
 	for _, test := range []struct {
 		name, before, after, want string
 	}{
 		{"no metrics", "", "", ""},
-		{
-			"a decreasing CPU counter",
-			`node_cpu_seconds_total{cpu="0",mode="user"} 5`,
-			`node_cpu_seconds_total{cpu="0",mode="user"} 4`,
-			"",
-		},
-		{
-			"unchanged CPU counters",
-			`node_cpu_seconds_total{cpu="0",mode="user"} 5`,
-			`node_cpu_seconds_total{cpu="0",mode="user"} 5`,
-			"",
-		},
-		{
-			"another processor",
-			`node_cpu_seconds_total{cpu="0",mode="user"} 5`,
-			`node_cpu_seconds_total{cpu="1",mode="user"} 9`,
-			"",
-		},
-		{
-			"decreasing pressure",
-			`node_pressure_cpu_waiting_seconds_total{} 5`,
-			`node_pressure_cpu_waiting_seconds_total{} 4`,
-			"",
-		},
-		{"new pressure", "", `node_pressure_cpu_waiting_seconds_total{} 4`, ""},
-		{"missing pressure", `node_pressure_cpu_waiting_seconds_total{} 4`, "", ""},
+		{"a decreasing CPU counter", cpu + "5", cpu + "4", ""},
+		{"unchanged CPU counters", cpu + "5", cpu + "5", ""},
+		{"another processor", cpu + "5", `node_cpu_seconds_total{cpu="1",mode="user"} 9`, ""},
+		{"decreasing pressure", pressure + "5", pressure + "4", ""},
+		{"new pressure", "", pressure + "4", ""},
+		{"missing pressure", pressure + "4", "", ""},
 		{
 			"a replaced disk",
 			`node_disk_read_bytes_total{device="sda"} 9
@@ -160,8 +141,7 @@ func TestSampleBetween_OmitsUnknownFigures(t *testing.T) {
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			s, ok := sampleBetween(readingOf(t, noon, test.before),
-				readingOf(t, noon.Add(time.Second), test.after))
+			s, ok := sampleBetween(readingOf(t, noon, test.before), readingOf(t, noon.Add(time.Second), test.after))
 			var got []string
 			for _, f := range []struct {
 				name  string

@@ -115,6 +115,12 @@ func lockData(ctx context.Context, run string) (*dataLock, error) {
 	return &dataLock{owner: owner, engine: engine}, nil
 }
 
+// release releases both locks of this process. Closing the file does not unlock that of the owner while another
+// command is being started, which has a copy of the file until it executes its program.
+func (l *dataLock) release() error {
+	return errors.Join(l.engine.Close(), unlock(l.owner), l.owner.Close())
+}
+
 func inUse(run string, err error) error {
 	if errors.Is(err, errLocked) || errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%s: %w", filepath.Dir(run), ErrInUse)

@@ -138,7 +138,7 @@ func (e *Engine) run(ctx context.Context) (err error) {
 		}
 		return err
 	}
-	defer func() { err = errors.Join(err, lock.engine.Close(), lock.owner.Close()) }()
+	defer func() { err = errors.Join(err, lock.release()) }()
 	if err := os.MkdirAll(store, 0o700); err != nil {
 		return fmt.Errorf("create the engine's directory: %w", err)
 	}

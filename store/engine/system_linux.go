@@ -25,6 +25,9 @@ func tryLock(file *os.File) error {
 	return nil
 }
 
+// unlock ends a lock, also for the processes that inherited the file.
+func unlock(file *os.File) error { return syscall.Flock(int(file.Fd()), syscall.LOCK_UN) }
+
 // detach starts the child in its own session: SYSTEM SHUTDOWN signals the whole process group, and
 // an interrupt from the terminal must reach only the supervisor, which then stops the child.
 func detach(cmd *exec.Cmd) {

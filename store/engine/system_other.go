@@ -9,6 +9,8 @@ import (
 
 func tryLock(*os.File) error { return ErrUnsupported }
 
+func unlock(*os.File) error { return nil }
+
 func detach(*exec.Cmd) {}
 
 func killGroup(int) error { return ErrUnsupported }
