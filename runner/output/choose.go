@@ -6,13 +6,14 @@ import "slices"
 
 // chooser chooses the results of the epochs of one run, so that those of all epochs can be compared.
 type chooser struct {
-	percent       map[uint64]bool // whether the values of a metric are percentages
-	lossName      uint64          // of the losses that were chosen
-	isLossHeldOut bool            // they are of held-out data
-	accuracyScope scope           // of the accuracies that were chosen, if it is one of held-out data
-	unnamed       *float64        // score of the training without a name in the last epoch; nil: none
-	falls         int             // of that score, less twice its rises
-	hasParts      bool            // lines have parts of epochs, such as epoch 0.25
+	percent       [kindTime + 1]bool // kinds of shares whose values are percentages
+	areHighRates  bool               // an error rate was above 1
+	lossName      uint64             // of the losses that were chosen
+	isLossHeldOut bool               // they are of held-out data
+	accuracyScope scope              // of the accuracies that were chosen, if it is one of held-out data
+	unnamed       *float64           // score of the training without a name in the last epoch; nil: none
+	falls         int                // of that score, less twice its rises
+	hasParts      bool               // lines have parts of epochs, such as epoch 0.25
 }
 
 // choice is a chosen reading; nil: none.
@@ -154,32 +155,27 @@ func accuracyRank(x *reading) int {
 	return order[x.scope]*100 + [...]int{0, 50, 150}[x.level] + int(x.name.kind)*4 + min(x.name.unknown, 3)
 }
 
-// share returns a reading as a number between 0 and 1. A metric that was above 1 once is a
-// percentage for the whole run.
+// share returns a reading as a number between 0 and 1. If one accuracy was above 1, all accuracies of the run are
+// percentages, and so for each kind.
 func (r *chooser) share(x *reading) (float64, bool) {
-	v := x.value
-	if x.unit == unitPercent || r.percent[x.name.hash] {
+	v, kind := x.value, x.name.kind
+	isPercent := x.unit == unitPercent || r.percent[kind]
+	if isPercent {
 		v = FromPercent(v)
 	}
-	if x.name.kind == kindRate {
+	if kind == kindRate {
 		v = Complement(v)
 	}
-	isPercent, isKnown := r.percent[x.name.hash]
-	return v, v >= 0 && v <= 1 && (isPercent || !isKnown || x.unit == unitPercent)
+	return v, v >= 0 && v <= 1 && (isPercent || kind != kindRate || !r.areHighRates)
 }
 
-// maxPercent bounds the names of metrics that are percentages.
-const maxPercent = 256
-
-// notePercent remembers whether a metric is a percentage.
+// notePercent remembers whether the values of a kind are percentages. Those of the top 5 tell that of the top 1.
 func (r *chooser) notePercent(f *field) {
-	v := max(f.value, f.mean)
-	if f.name.kind.isShare() && isReading(f) && v > 1 && (v <= 100 || f.name.kind == kindRate) &&
-		len(r.percent) < maxPercent {
-		if r.percent == nil {
-			r.percent = map[uint64]bool{}
-		}
-		r.percent[f.name.hash] = r.percent[f.name.hash] || f.name.kind != kindRate || v > maxRate
+	v, kind := max(f.value, f.mean), f.name.kind
+	isValue := f.unit == unitNone && f.total == 0 && (isReading(f) || !f.isWhole)
+	if kind.isShare() && isValue && v > 1 && (v <= 100 || kind == kindRate) {
+		r.percent[kind] = r.percent[kind] || kind != kindRate || v > maxRate
+		r.areHighRates = r.areHighRates || kind == kindRate
 	}
 }
 

@@ -166,10 +166,11 @@ var definitions = []struct {
 	{word{flags: flagTotal}, "total wall overall whole"},
 	{word{flags: flagTotal | flagWeak}, "cumulative"},
 	{word{flags: flagExcluded}, `
-		best target top5 acc@5 acc5 prec@5 top@5 top-5 top5accuracy patience previous prev baseline min
+		best target patience previous prev baseline min
 		max std count threshold delta improvement bestaccuracy besttest expected_acc correct initial
 		smoothing weight scale scaling norm margin last_best early change decreased diff gap stdev highest lowest
-		bestiteration hit@5 hit@10 budget`},
+		bestiteration budget`},
+	{word{kind: kindAccuracy, flags: flagExcluded}, "top5 acc@5 acc5 prec@5 top@5 top-5 top5accuracy hit@5 hit@10"},
 	{word{flags: flagConfig}, `
 		num number every warmup n interval freq frequency from until maximum after_n for max_epochs
 		num_epochs since save_every decay milestone`},
