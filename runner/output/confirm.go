@@ -148,7 +148,7 @@ func (r *recogniser) confirmsAtEnd() bool {
 	}
 	last := r.held[len(r.held)-1]
 	if r.class == countsEpochs {
-		isReached := last.number == r.requested && (r.rises > 0 || r.requested == 1 || last.hasTraining)
+		isReached := last.number == r.requested && (r.rises > 0 || r.requested == 1) // else a summary
 		return last.isTold || last.hasContent && (last.hasTotal || isReached && r.isEvident())
 	}
 	isOther := func(b *block) bool { return !b.hasTraining && !b.isBare } // numbered files, clients and tests

@@ -26,7 +26,7 @@ func (r *recogniser) duration(b *block, interval float64) (seconds float64, isRe
 	for i := range b.readings {
 		x := &b.readings[i]
 		if x.name.kind != kindTime || x.level == ofBatch || x.name.flags&flagPart != 0 ||
-			x.seen > 1 && r.lastNumber == 0 {
+			x.seen > 1 && r.lastNumber == 0 || b.isTimedApart && x.scope == scopeTrain {
 			continue
 		}
 		key := x.name.hash*3 + uint64(x.scope)

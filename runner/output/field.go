@@ -99,7 +99,7 @@ func (s *scanner) emit(f field) {
 		s.line.scope = f.name.scope // Test: [1/40] loss: 0.1, and train loss 0.1 acc 0.9
 	}
 	if f.name.flags&flagWeak != 0 && f.name.kind == kindNone && f.name.scope >= scopeTest {
-		f.name.kind = kindAccuracy
+		f.name.kind = kindOther // of any metric
 	}
 	if f.name.endsApart && f.name.kind != kindTime && f.name.kind != kindNone { // acc train: 0.9  eval: 0.8
 		s.context = f.name.kind

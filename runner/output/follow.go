@@ -59,7 +59,7 @@ func (r *recogniser) advance(l *line, s sighting, metrics int) bool {
 	r.numberLine = l.template
 	r.current.isPlain = s.field.name.unknown == 0
 	r.current.isBare = s.field.name.isEmpty() && l.has(isTrainingLoss)
-	r.current.hasTotal = r.current.hasTotal || r.isAsked(s.field)
+	r.current.hasTotal = r.current.hasTotal || s.field.total > 0 && r.requested > 0
 	isAlone := s.field.name.unknown == 0 && (len(l.fields) == 1 || s.field.isBar)
 	r.current.isTold = r.current.isTold || r.isAsked(s.field) && isAlone
 	return true

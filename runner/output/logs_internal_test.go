@@ -60,6 +60,8 @@ func TestNewLog_ReadsTablesAndJSON(t *testing.T) {
 		},
 		{"times of steps", `{"epoch":1,"data_time":0.1,"time":0.3}` + "\n" + `{"epoch":2,"data_time":0.1,"time":0.3}` + "\n",
 			[]string{"1 0 - -", "2 0 - -"}},
+		{"a row per run, with the last epoch", "Name,State,User,Created,Sweep,epoch,loss,val_acc\n" +
+			"sun-1,finished,ada,2024-03-05,s1,9,0.23,0.91\nsun-2,crashed,ada,2024-03-06,s1,1,0.29,0.90\n", nil},
 		{"a row per run", "model,epochs,val_acc\nm,10,0.5\nm,20,0.6\n", nil},
 		{"JSON lines", `{"epoch":1,"val_acc":0.5}` + "\n" + `{"epoch":2,"val_acc":0.6}` + "\n",
 			[]string{"1 0 - 0.5", "2 0 - 0.6"}},

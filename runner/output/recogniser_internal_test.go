@@ -108,6 +108,7 @@ func TestParser_ChecksDurations(t *testing.T) {
 		{"of a batch", "Epoch {e}/4 loss {v} time 0.01s\n", 0},
 		{"remaining", "Epoch {e}/4 loss {v} finish in 0.9s\n", 0},
 		{"another unit", "Epoch {e}/4 loss {v} took 900ms\n", 0.9},
+		{"of the training, beside that of a validation", "Epoch {e}/4 loss {v}, train_time 0.7, val_time 0.2\n", 0},
 		{"of a day", "Epoch {e}/4 loss {v} time 24:00:00\n", 0},
 	} {
 		r := newParserFor(t, 4)

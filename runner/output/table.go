@@ -10,6 +10,7 @@ import (
 const (
 	maxColumns = 64
 	minColumns = 3
+	maxTexts   = 3 // in a row of a logger's file; those of runs have more
 )
 
 // table reads rows below a line of names. Only the last such line counts.
@@ -129,7 +130,7 @@ func (t *table) row(s *scanner) bool {
 			}
 		}
 	}
-	if len(fields) == 0 || texts > 1 && !t.isFile {
+	if len(fields) == 0 || texts > maxTexts || texts > 1 && !t.isFile {
 		return false
 	}
 	s.fields = append(s.fields[:0], fields...)
