@@ -145,8 +145,12 @@ func accuracyText(alt *schemas.Alternative, e *schemas.AccuracyEvidence, a *sche
 		schemas.FormatCount(uint64(e.BatchSizeRuns), "run"), e.ModelRuns, a.Model,
 		e.HighestAccuracy)
 	if alt.Epochs > e.LongestEpochs {
-		s += fmt.Sprintf("; no run had more than %s; further epochs are assumed to add nothing",
-			schemas.FormatCount(uint64(e.LongestEpochs), "epoch"))
+		adds := "nothing"
+		if e.Support == "interpolated" {
+			adds = "as much as with other batch sizes"
+		}
+		s += fmt.Sprintf("; no run had more than %s; further epochs are assumed to add %s",
+			schemas.FormatCount(uint64(e.LongestEpochs), "epoch"), adds)
 	}
 	return s
 }

@@ -26,17 +26,6 @@ func example(b *testing.B, name string, v any) []byte {
 	return data
 }
 
-// BenchmarkDecodeRequest decodes a job request.
-func BenchmarkDecodeRequest(b *testing.B) {
-	data := example(b, "job_request", &schemas.JobRequest{})
-	b.ReportAllocs()
-	for b.Loop() {
-		if err := schemas.DecodeRequest(data, &schemas.JobRequest{}); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
 // BenchmarkParseSample decodes a message with one sample.
 func BenchmarkParseSample(b *testing.B) {
 	var s schemas.Sample
@@ -44,18 +33,6 @@ func BenchmarkParseSample(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := schemas.ParseAll(s.Subject(), data); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-// BenchmarkMarshal encodes an advice.
-func BenchmarkMarshal(b *testing.B) {
-	var a schemas.Advice
-	example(b, "advice", &a)
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := schemas.Marshal(&a); err != nil {
 			b.Fatal(err)
 		}
 	}

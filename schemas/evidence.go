@@ -61,14 +61,14 @@ type StartupEvidence struct {
 // AccuracyEvidence describes the measurements behind a predicted accuracy. Only runs that reported
 // an accuracy count.
 type AccuracyEvidence struct {
-	// "measured": the batch size was run; "interpolated": batch sizes around it were run;
-	// "extrapolated": no similar batch size was run, and the accuracy is unknown.
+	// "measured": the batch size was run; "interpolated": batch sizes around it were run, or others for
+	// more epochs; "extrapolated": no similar batch size was run, and the accuracy is unknown.
 	Support string `json:"support"`
 	// Runs with this batch size.
 	BatchSizeRuns uint32 `json:"batch_size_runs"`
 	// Runs of the model on the dataset.
 	ModelRuns uint32 `json:"model_runs"`
-	// Epochs of the longest run. Its last accuracy is assumed for later epochs.
+	// Epochs of the longest run with this batch size, or with any if there is none.
 	LongestEpochs uint32 `json:"longest_epochs"`
 	// Highest accuracy of any run, 0 to 1.
 	HighestAccuracy float64 `json:"highest_accuracy"`

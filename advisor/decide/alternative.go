@@ -203,6 +203,8 @@ func (p *problem) chooseEpochs(alt *schemas.Alternative, f *forecast) uint32 {
 	grid := epochGrid(alt.Epochs)
 	certain := sort.Search(len(grid), func(i int) bool { return p.inTime(f, grid[i]) < maxProbability })
 	best, highest := min(1, alt.Epochs), -1.0
+	longest := p.accuracyAt(alt.BatchSize, p.EpochsDone()+alt.Epochs)
+	most := max(longest.Mean, longest.Highest)
 	for i, n := range grid {
 		a, probability := p.accuracyAt(alt.BatchSize, p.EpochsDone()+n), maxProbability
 		if i >= certain {
@@ -211,7 +213,7 @@ func (p *problem) chooseEpochs(alt *schemas.Alternative, f *forecast) uint32 {
 		if worth := probability * a.Mean; worth > highest {
 			best, highest = n, worth
 		}
-		if probability*a.Highest < highest {
+		if probability*most < highest {
 			break
 		}
 	}

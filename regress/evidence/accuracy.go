@@ -12,17 +12,15 @@ import (
 type Accuracy struct {
 	// Known is false if less than half of such runs measured an accuracy by then.
 	Known bool
-	// Mean over the runs of the batch size that lasted as many epochs, 0 to 1. Between measured
-	// batch sizes it is the highest accuracy that would be reached by then.
+	// Mean over the runs of the batch size that lasted as many epochs, 0 to 1. If all were shorter, it
+	// continues as that of another batch size. Between measured batch sizes it is the highest accuracy
+	// that would be reached by then.
 	Mean      float64
 	Support   Support
-	Runs      int // of the same batch size
-	ModelRuns int // of the model and dataset
-	// Longest is the last epoch with an accuracy in any run of the model. Beyond reports that no
-	// run lasted as long as requested.
-	Longest int
-	Beyond  bool
-	Highest float64 // accuracy of any run of the model; 0 if none was measured
+	Runs      int     // of the same batch size
+	ModelRuns int     // of the model and dataset
+	Longest   int     // epochs of the longest run of the batch size, of all around it, or of any
+	Highest   float64 // accuracy of any run of the model; 0 if none was measured
 
 	deviation, degrees float64 // of one run's accuracy
 }
@@ -47,19 +45,22 @@ const (
 
 // predict returns the prediction for a batch size after a number of epochs.
 func (p *accuracyPredictor) predict(batch int, epochs int) Accuracy {
-	a := Accuracy{ModelRuns: p.runs, Longest: p.longest, Beyond: epochs > p.longest,
-		Highest: p.highest, Support: p.support(batch)}
+	a := Accuracy{ModelRuns: p.runs, Longest: p.longest, Highest: p.highest, Support: p.support(batch)}
 	i, isMeasured := p.find(batch)
 	if isMeasured {
-		a.Runs = len(p.batches[i].runs)
+		a.Runs, a.Longest = len(p.batches[i].runs), p.batches[i].longest
 	}
 	switch {
 	case epochs < 1:
 	case isMeasured:
 		a.setMeasured(p.batches[i].accuraciesAt(epochs))
 	case i > 0 && i < len(p.batches):
-		a.Mean, a.Known = p.course(batch, "").highestBy(epochs)
+		a.Longest = min(p.batches[i-1].longest, p.batches[i].longest)
+		a.Mean, a.Known = p.course(batch, "").highestBy(min(epochs, a.Longest))
 		a.degrees, a.deviation = accuracyWeight, unmeasuredDeviation
+	}
+	if until := min(epochs, p.longest); a.Known && a.Longest < until {
+		a.continueAs(p.nearest(batch, until), until)
 	}
 	return a
 }
@@ -76,16 +77,41 @@ func (a *Accuracy) setMeasured(values []float64, runs int) {
 	a.deviation = math.Sqrt(variance * (1 + 1/n))
 }
 
+// continueAs continues an accuracy after the end of the runs of its batch size as that of a batch size with
+// longer runs. The distance between the two shrinks by the ratio by which the latter rises.
+func (a *Accuracy) continueAs(b *batchRecords, until int) {
+	before, after, runs := 0.0, 0.0, 0.0
+	for _, r := range b.runs {
+		if v, ok := r.at(a.Longest); ok && r.Length >= until {
+			last, _ := r.at(until)
+			before, after, runs = before+v, after+last, runs+1
+		}
+	}
+	if after == 0 {
+		return
+	}
+	distance, gain := a.Mean-before/runs, (after-before)/runs
+	a.Mean, a.Support = min(1, max(a.Mean, after/runs+distance*before/after)), min(a.Support, Interpolated)
+	a.deviation = math.Hypot(a.deviation, math.Hypot(distance/2, gain/4))
+}
+
+// nearest returns the nearest batch size with a run of some epochs, which exists.
+func (p *accuracyPredictor) nearest(batch, epochs int) (b *batchRecords) {
+	distance := func(b *batchRecords) float64 { return math.Abs(math.Log(float64(b.size) / float64(batch))) }
+	for i := range p.batches {
+		if o := &p.batches[i]; o.longest >= epochs && (b == nil || distance(o) < distance(b)) {
+			b = o
+		}
+	}
+	return b
+}
+
 // accuraciesAt returns the best accuracies until an epoch of the runs of a batch size that lasted as
 // long, or of the longest ones, and the number of these runs.
 func (b *batchRecords) accuraciesAt(epoch int) (values []float64, runs int) {
-	longest := 0
-	for _, r := range b.runs {
-		longest = max(longest, r.Length)
-	}
 	values = make([]float64, 0, len(b.runs))
 	for _, r := range b.runs {
-		if r.Length < min(epoch, longest) {
+		if r.Length < min(epoch, b.longest) {
 			continue
 		}
 		runs++

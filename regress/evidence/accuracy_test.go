@@ -2,6 +2,7 @@ package evidence_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"courier/regress/evidence"
@@ -39,11 +40,11 @@ func TestAccuracy_IsUnknownBeforeTheFirstLevel(t *testing.T) {
 	if a := p.Accuracy(c, 3); a.Known || a.Mean != 0 {
 		t.Errorf("accuracy after 3 epochs is %+v, want unknown", a)
 	}
-	if a := p.Accuracy(c, 15); !a.Known || a.Mean != 0.5 || a.Beyond {
+	if a := p.Accuracy(c, 15); !a.Known || a.Mean != 0.5 {
 		t.Errorf("accuracy after 15 epochs is %+v, want 0.5", a)
 	}
-	if a := p.Accuracy(c, 30); !a.Beyond || p.Reaches(c, 0.7, 30) != 0 {
-		t.Errorf("accuracy after 30 epochs is %+v, want one beyond all runs, and no chance of 0.7", a)
+	if a := p.Accuracy(c, 30); a.Mean != 0.6 || p.Reaches(c, 0.7, 30) != 0 {
+		t.Errorf("accuracy after 30 epochs is %+v, want the last one, 0.6, and no chance of 0.7", a)
 	}
 }
 
@@ -91,6 +92,20 @@ func TestAccuracy_IsTheMeanOfTheRuns(t *testing.T) {
 	}
 }
 
+// After the end of its runs, the accuracy of a batch size continues as that of longer runs with another one,
+// so that those of few epochs do not lose because they were short.
+func TestAccuracy_ContinuesAsThatOfLongerRuns(t *testing.T) {
+	_, p := fit(t, []evidence.Run{curveOf("1", 16, 4, 1), curveOf("2", 32, 8, 1), curveOf("3", 64, 4, 0.3)})
+	want := map[int]float64{16: 0.8, 32: 0.8, 64: 0.8 - 0.1/2}
+	for batch, mean := range want {
+		a := p.Accuracy(configurationOf("a", batch, "x"), 12)
+		low, high := a.Interval(0.8)
+		if math.Abs(a.Mean-mean) > 1e-9 || low > mean-0.02 && batch != 32 || high < mean {
+			t.Errorf("batch size %d has accuracy %g from %g to %g, want %g", batch, a.Mean, low, high, mean)
+		}
+	}
+}
+
 // Runs that stop at their own target are no failures of a higher one, and a target is reached with
 // a probability that agrees with the displayed accuracy.
 func TestReaches_AgreesWithTheDisplayedAccuracy(t *testing.T) {
@@ -113,5 +128,54 @@ func TestReaches_AgreesWithTheDisplayedAccuracy(t *testing.T) {
 			t.Errorf("%d epochs: P(just below the accuracy) = %g and P(just above) = %g, want 0.5 between",
 				epochs, below, above)
 		}
+	}
+}
+
+// In the Zeus study, longer runs of one batch size tell more about the accuracies of others than their last ones,
+// and which of them is best.
+func TestAccuracy_ShortRunsOfZeus(t *testing.T) {
+	s := readStudy(t)
+	w := newWorld(s, 1, nil)
+	var of [2]struct{ errors, held, regret, n float64 } // of the prediction, and of the last accuracy
+	for _, d := range s.datasets {
+		low, epochs := w.known(d)
+		short := max(low, epochs/4)
+		for _, long := range s.batches[d] {
+			var runs []evidence.Run
+			for _, b := range s.batches[d] {
+				for _, r := range w.history[zeusSetting{d, b}] {
+					run := runOf(r, "v100", slices.Repeat([]float64{1}, epochs))
+					if b != long {
+						run.Epochs = run.Epochs[:short]
+					}
+					runs = append(runs, run)
+				}
+			}
+			_, p := fit(t, runs)
+			for i, until := range []int{epochs, short} {
+				best, most, chosen := 0.0, 0.0, 0.0
+				for _, b := range s.batches[d] {
+					truth := w.accuracy(d, b, epochs)
+					a := p.Accuracy(configurationOf(d, b, "v100"), until)
+					if low, high := a.Interval(0.9); b == long {
+						a = p.Accuracy(configurationOf(d, b, "v100"), epochs)
+					} else {
+						of[i].errors, of[i].n = of[i].errors+math.Abs(a.Mean-truth), of[i].n+1
+						if low <= truth && truth <= high {
+							of[i].held++
+						}
+					}
+					if best = max(best, truth); a.Mean > most {
+						most, chosen = a.Mean, truth
+					}
+				}
+				of[i].regret += best - chosen
+			}
+		}
+	}
+	t.Logf("mean error %.4f, %.4f by the last accuracy; interval of 0.9 held %.3f; sum of regrets %.4f, %.4f",
+		of[0].errors/of[0].n, of[1].errors/of[1].n, of[0].held/of[0].n, of[0].regret, of[1].regret)
+	if of[0].errors > of[1].errors/2 || of[0].held < 0.9*of[0].n || of[0].regret > of[1].regret/2 {
+		t.Error("want at most half of the error and of the regret by the last accuracy, and intervals that hold 0.9")
 	}
 }

@@ -32,9 +32,10 @@ type accuracyPredictor struct {
 
 // batchRecords are the runs of a batch size.
 type batchRecords struct {
-	size   int
-	groups []passageGroup
-	runs   []*Records
+	size    int
+	groups  []passageGroup
+	runs    []*Records
+	longest int // epochs of the longest run
 }
 
 // passageGroup are the runs on one node type, with the variance of passages that other groups lend and its
@@ -65,10 +66,10 @@ func newAccuracyPredictor(m *AccuracyModel) *accuracyPredictor {
 		for k := range g.Runs {
 			r := &g.Runs[k]
 			b.runs = append(b.runs, r)
-			p.longest = max(p.longest, r.Length)
+			b.longest = max(b.longest, r.Length)
 			p.highest = max(p.highest, r.Accuracy[len(r.Accuracy)-1])
 		}
-		p.runs += len(g.Runs)
+		p.longest, p.runs = max(p.longest, b.longest), p.runs+len(g.Runs)
 	}
 	return p
 }

@@ -119,8 +119,8 @@ func checkAccuracy(t *testing.T, p *evidence.Predictor, c evidence.Configuration
 	t.Helper()
 	for _, epochs := range []int{1, 2, 3, 5, 10, 100, 1 << 40} {
 		a := p.Accuracy(c, epochs)
-		if a.Known && !(a.Mean >= 0 && a.Mean <= a.Highest && a.Highest <= 1) {
-			t.Fatalf("%+v: accuracy after %d epochs = %+v, want one from 0 to the highest", c, epochs, a)
+		if a.Known && !(a.Mean >= 0 && a.Mean <= 1 && a.Highest <= 1) {
+			t.Fatalf("%+v: accuracy after %d epochs = %+v, want one from 0 to 1", c, epochs, a)
 		}
 		if low, high := a.Interval(0.9); a.Known && !(0 <= low && low <= a.Mean && a.Mean <= high && high <= 1) {
 			t.Fatalf("%+v: accuracy %g with the interval %g to %g", c, a.Mean, low, high)
