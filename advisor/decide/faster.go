@@ -40,9 +40,12 @@ func AdviseFaster(q *Question, a *schemas.Advice, r Regressors, at time.Time) *s
 }
 
 // isBetter reports whether an alternative with the same CPUs is clearly faster, at least as accurate and at
-// least as likely to meet an SLO, by the runs that have ended.
+// least as likely to meet an SLO, by the runs that have ended. Its accuracy is known about as well: one that
+// continues after the end of its runs is not.
 func isBetter(alt, current *schemas.Alternative) bool {
+	spread := func(a *schemas.Alternative) float64 { return accuracy(a) - orZero(a.AccuracyLower) }
 	return alt.CPUs == current.CPUs && !alt.Extrapolated && alt.UpperBoundSeconds != nil &&
 		*alt.UpperBoundSeconds*minSpeedup <= *current.PredictedSeconds &&
-		accuracy(current) > 0 && accuracy(alt) >= accuracy(current) && ProbabilityOf(alt) >= ProbabilityOf(current)
+		accuracy(current) > 0 && accuracy(alt) >= accuracy(current) && spread(alt) <= 2*spread(current) &&
+		ProbabilityOf(alt) >= ProbabilityOf(current)
 }

@@ -26,12 +26,14 @@ func TestAdviseFaster(t *testing.T) {
 	for _, c := range []struct {
 		name                                  string
 		seconds, bound, accuracy, probability float64 // of 64, relative to 16
+		spread                                float64 // of its accuracy
 		want                                  uint32  // 0: no advice
 	}{
-		{"faster and as good", 0.5, 0.6, 0, 0, 64},
-		{"less accurate", 0.5, 0.6, -0.001, 0, 0},
-		{"perhaps not faster", 0.5, 0.97, 0, 0, 0},
-		{"the SLO is less likely", 0.5, 0.6, 0, -0.01, 0},
+		{"faster and as good", 0.5, 0.6, 0, 0, 0.004, 64},
+		{"less accurate", 0.5, 0.6, -0.001, 0, 0.004, 0},
+		{"as accurate by a guess", 0.5, 0.6, 0, 0, 0.1, 0},
+		{"perhaps not faster", 0.5, 0.97, 0, 0, 0.004, 0},
+		{"the SLO is less likely", 0.5, 0.6, 0, -0.01, 0.004, 0},
 	} {
 		a := decide.Decide(q, r, now)
 		current, other := a.Running(16, started.CPUs), a.Running(64, started.CPUs)
@@ -43,7 +45,7 @@ func TestAdviseFaster(t *testing.T) {
 			*field = new(*current.PredictedSeconds * ratio)
 		}
 		accuracy, likely := *current.PredictedAccuracy+c.accuracy, kept+c.probability
-		other.PredictedAccuracy, other.Probability = &accuracy, &likely
+		other.PredictedAccuracy, other.Probability, other.AccuracyLower = &accuracy, &likely, new(accuracy-c.spread)
 		got := uint32(0)
 		if faster := decide.AdviseFaster(q, a, r, now); faster != nil {
 			got = faster.Chosen.BatchSize

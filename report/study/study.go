@@ -123,7 +123,7 @@ func (s *RunsAnalysis) responses(o *Options) ([]string, error) {
 		names = append(names, epoch)
 		if different && total != "" {
 			s.Notes = append(s.Notes, fmt.Sprintf("the runs have different numbers of epochs, so"+
-				" %s is analysed and not %s", epoch, total))
+				" %s is analysed and not %s; an accuracy depends on them, too: see --factors %s", epoch, total, epochs))
 		}
 	case total != "":
 		names = append(names, total)
