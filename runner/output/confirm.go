@@ -58,11 +58,11 @@ func (r *recogniser) isEvident() bool {
 const earlyRatio = 5
 
 // mayBeInitial reports whether the only block that is held may be an evaluation before the first
-// epoch, printed as epoch 0. If the next one has a training, it is.
+// epoch or a heading, printed as epoch 0. If the next one has a training, it is.
 func (r *recogniser) mayBeInitial() bool {
 	b := r.held[0]
 	isEarly := !r.startedAt.IsZero() && earlyRatio*b.end.Sub(r.startedAt) < r.at.Sub(b.end)
-	if b.printed != 0 || b.number != 1 || !isEarly && (!b.isHeldOut || b.hasTraining) {
+	if b.printed != 0 || b.number != 1 || !isEarly && b.hasTraining {
 		return false
 	}
 	if len(r.held) == 1 {
