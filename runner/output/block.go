@@ -15,32 +15,31 @@ const (
 
 // block holds the lines between two ends of epochs.
 type block struct {
-	number       int
-	printed      float64
-	begin, end   time.Time
-	readings     []reading
-	templates    map[uint64]int // lines with the same words
-	lines        int
-	lastLine     uint64 // template of the last line with content
-	lastValue    float64
-	familiarEnd  time.Time // arrival of its last line like those of earlier epochs
-	hasContent   bool      // metrics, batches or a duration
-	hasBatches   bool
-	pass         pass
-	hasResults   bool
-	hasScore     bool // other results than those that an encoder prints, too
-	isHeldOut    bool // all results are of held-out data
-	hasOther     bool // numbers of unknown meaning that are no counts
-	hasTraining  bool // results of batches, or of the training
-	isPublished  bool
-	isEnded      bool // a line reports the end, see isEnd
-	isPast       bool // a lower number was read since
-	isRow        bool // the line of the number has values of the epoch, so that the epoch had ended
-	isBare       bool // the number has no name, and results beside it
-	isTold       bool // a line has nothing but i/N with N as requested
-	isPlain      bool // the name of the number has no unknown words
-	hasTotal     bool // the number was printed as i/N with N as requested, or one less
-	isTimedApart bool // a validation has a duration of its own
+	number      int
+	printed     float64
+	begin, end  time.Time
+	readings    []reading
+	templates   map[uint64]int // lines with the same words
+	lines       int
+	lastLine    uint64 // template of the last line with content
+	lastValue   float64
+	familiarEnd time.Time // arrival of its last line like those of earlier epochs
+	hasContent  bool      // metrics, batches or a duration
+	hasBatches  bool
+	pass        pass
+	hasResults  bool
+	hasScore    bool // other results than those that an encoder prints, too
+	isHeldOut   bool // all results are of held-out data
+	hasOther    bool // numbers of unknown meaning that are no counts
+	hasTraining bool // results of batches, or of the training
+	isPublished bool
+	isEnded     bool // a line reports the end, see isEnd
+	isPast      bool // a lower number was read since
+	isRow       bool // the line of the number has values of the epoch, so that the epoch had ended
+	isBare      bool // the number has no name, and results beside it
+	isTold      bool // a line has nothing but i/N with N as requested
+	isPlain     bool // the name of the number has no unknown words
+	hasTotal    bool // the number was printed as i/N with N as requested, or one less
 }
 
 // pass is the first pass over batches in a block.
@@ -139,7 +138,6 @@ func (b *block) addLine(l *line, section scope, p progress, hasNumber bool, at t
 			s = section
 		}
 		if f.name.kind == kindTime && (s >= scopeTest || p != noProgress) {
-			b.isTimedApart = b.isTimedApart || s >= scopeTest
 			continue // the duration of a validation or of a batch
 		}
 		if isResult(f) {

@@ -13,6 +13,13 @@ const (
 	fewEpochs     = 5 // with fewer, unnamed rounds are trusted at the end only
 )
 
+// Bounds of the ratio of a printed duration of an epoch to the time between the arrivals of two ends. A validation
+// may not be in it.
+const (
+	leastDuration = 0.6
+	mostDuration  = 1.05
+)
+
 // confirms reports whether the epochs that are held are trusted.
 func (r *recogniser) confirms() bool {
 	if r.class == countsEpochs {
@@ -40,7 +47,8 @@ func (r *recogniser) isEvident() bool {
 	for i, b := range r.held {
 		isOfEpoch := func(x reading) bool {
 			if x.name.kind == kindTime {
-				return i > 0 && agrees(x.value, b.end.Sub(r.held[i-1].end).Seconds())
+				interval := x.value / max(1e-9, b.end.Sub(r.held[max(i-1, 0)].end).Seconds())
+				return interval >= leastDuration && interval <= mostDuration
 			}
 			isRate := x.name.unknown == 0 && x.unit != unitPercent && x.value != math.Trunc(x.value) && !b.hasOther
 			return x.name.kind != kindRate || !isBareError(&x.name) || isRate // a server counts errors
@@ -97,20 +105,12 @@ func (r *recogniser) publish() {
 // event returns the report of a block.
 func (r *recogniser) event(b *block) EpochReport {
 	e := EpochReport{Epoch: uint32(b.number), Epochs: 1, At: b.end}
-	interval := b.end.Sub(r.lastEnd).Seconds()
-	if r.lastEnd.IsZero() {
-		interval = b.end.Sub(b.begin).Seconds()
-		if !r.isFooter && b.lines > 1 {
-			e.BeganAt = b.begin
-		}
-	}
 	if r.lastNumber > 0 {
 		e.Epochs = uint32(max(b.number-r.lastNumber, 1))
+	} else if !r.isFooter && b.lines > 1 {
+		e.BeganAt = b.begin
 	}
-	if seconds, isReported := r.duration(b, interval); isReported && r.class != countsSteps {
-		e.Seconds = validSeconds(seconds / float64(e.Epochs))
-	}
-	r.lastEnd, r.lastNumber = b.end, b.number
+	r.lastNumber = b.number
 	c := r.choose(b)
 	c.set(&e)
 	e.Metric.Name = labelWords(e.Metric.Name)

@@ -179,17 +179,10 @@ func (b *rounds) add(found []EpochReport, r *recogniser) []EpochReport {
 	for _, e := range found {
 		if last := b.block; last != nil {
 			e.Epochs += last.Epochs
-			if e.Seconds > 0 && last.Seconds > 0 {
-				n := float64(last.Epochs)
-				e.Seconds = (last.Seconds*n + e.Seconds*float64(e.Epochs-last.Epochs)) / float64(e.Epochs)
-			} else {
-				e.Seconds = 0
-			}
 			e.BeganAt = last.BeganAt
 		}
 		b.block = &e
-		took := e.Seconds * float64(e.Epochs)
-		if took >= b.least.Seconds() && took > 0 || took == 0 && e.At.Sub(b.reportedAt) >= b.least {
+		if e.At.Sub(b.reportedAt) >= b.least {
 			reports = append(reports, b.release()...)
 		}
 	}

@@ -41,9 +41,7 @@ type recogniser struct {
 	numberLine    uint64 // template of the last line with a number
 
 	chooser
-	lastNumber int       // of the last epoch that was reported or waits
-	lastEnd    time.Time // of the last epoch that ended; zero: unknown
-	clocks     map[uint64]*clockState
+	lastNumber int // of the last epoch that was reported or waits
 	events     []EpochReport
 	at         time.Time
 	suggests   suggestion
@@ -60,7 +58,6 @@ func newRecogniser(requested int) *recogniser {
 		tracks:    make([]track, 0, maxTracks),
 		next:      newBlock(),
 		known:     map[uint64]bool{},
-		clocks:    map[uint64]*clockState{},
 	}
 }
 

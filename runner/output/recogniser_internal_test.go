@@ -2,7 +2,6 @@ package output
 
 import (
 	"bytes"
-	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -98,35 +97,6 @@ func TestParser_FindsEpochAmongManyCounters(t *testing.T) {
 	}
 }
 
-// A duration is reported if it agrees with the arrival of the lines, which are a second apart.
-func TestParser_ChecksDurations(t *testing.T) {
-	for _, c := range []struct {
-		name, line string
-		want       float64 // of epoch 3; 0: not reported
-	}{
-		{"of the epoch", "Epoch {e}/4 loss {v} time 0.9s\n", 0.9},
-		{"of a batch", "Epoch {e}/4 loss {v} time 0.01s\n", 0},
-		{"remaining", "Epoch {e}/4 loss {v} finish in 0.9s\n", 0},
-		{"another unit", "Epoch {e}/4 loss {v} took 900ms\n", 0.9},
-		{"of the training, beside that of a validation", "Epoch {e}/4 loss {v}, train_time 0.7, val_time 0.2\n", 0},
-		{"of a day", "Epoch {e}/4 loss {v} time 24:00:00\n", 0},
-	} {
-		r := newParserFor(t, 4)
-		at, got := noon, 0.0
-		for _, line := range strings.SplitAfter(repeat(1, 4, c.line), "\n") {
-			at = at.Add(time.Second)
-			for _, e := range r.Write(0, []byte(line), at) {
-				if e.Epoch == 3 && e.Seconds > 0 {
-					got = e.Seconds
-				}
-			}
-		}
-		if math.Abs(got-c.want) > 1e-9 {
-			t.Errorf("%s: got %g s, want %g s", c.name, got, c.want)
-		}
-	}
-}
-
 // The end of an epoch is the arrival of its last line, also if another one shows later that it had ended. Each
 // letter is a line, a second after the previous one; "." is no line.
 func TestParser_TimesEpochs(t *testing.T) {
@@ -174,48 +144,6 @@ func TestParser_TimesEpochs(t *testing.T) {
 				t.Errorf("%s: epoch %d ended after %g s, want %g s", c.name, e.Epoch, s, c.ends[i])
 			}
 		}
-	}
-}
-
-// Keras prints whole seconds. Those of short epochs are far off, so their ends are timed instead.
-func TestParser_TimesEpochsWhoseSecondsAreRounded(t *testing.T) {
-	for seconds, want := range map[float64]float64{1.15: 0, 12.4: 0, 12.05: 12} {
-		r, at, epochs := newParserFor(t, 6), noon, 0
-		for e := 1; e <= 6; e++ {
-			r.Write(0, fmt.Appendf(nil, "Epoch %d/6\n", e), at)
-			at = at.Add(time.Duration(seconds * float64(time.Second)))
-			line := fmt.Appendf(nil, "100/100 - %.0fs - 9ms/step - accuracy: 0.%d - loss: 0.5\n", seconds, 50+e)
-			for _, event := range r.Write(0, line, at) {
-				if epochs++; event.Epoch > 1 && event.Seconds != want {
-					t.Errorf("epoch %d of %g s: got %g s, want %g", event.Epoch, seconds, event.Seconds, want)
-				}
-			}
-		}
-		if epochs < 3 {
-			t.Errorf("got %d epochs of %g s, want 3 or more", epochs, seconds)
-		}
-	}
-}
-
-// The time since the start is told from that of an epoch by its differences.
-func TestParser_TakesDifferencesOfElapsedTime(t *testing.T) {
-	r := newParserFor(t, 9)
-	at, reported := noon, 0
-	for e := 1; e <= 9; e++ {
-		at = at.Add(10 * time.Second)
-		line := strings.NewReplacer("{e}", string(rune('0'+e)), "{s}",
-			at.Sub(noon).String()).Replace("Epoch {e}/9 loss 0.5 elapsed {s}\n")
-		for _, event := range r.Write(0, []byte(line), at) {
-			if event.Seconds > 0 && event.Epoch > 1 {
-				reported++
-				if math.Abs(event.Seconds-10) > 1e-9 {
-					t.Errorf("epoch %d: got %g s, want 10 s", event.Epoch, event.Seconds)
-				}
-			}
-		}
-	}
-	if reported == 0 {
-		t.Error("got no reported durations, want some")
 	}
 }
 
