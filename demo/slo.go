@@ -187,7 +187,7 @@ func (d *demo) otherBatchSize(batch int) int {
 }
 
 // WriteText writes the jobs as a table, and how many promises were kept.
-func (r *Result) WriteText(out io.Writer) error {
+func (r *Result) WriteText(out io.Writer) {
 	fmt.Fprintln(out, "\nSLO\tbatch size\tdecision\tpredicted\tmeasured\tresult\taccuracy")
 	for _, j := range r.Jobs {
 		fmt.Fprintf(out, "%s\t%d\t%s\t%s\t%s\t%s\t%s\n", schemas.FormatSeconds(j.SLOSeconds), j.BatchSize,
@@ -210,5 +210,4 @@ func (r *Result) WriteText(out io.Writer) error {
 	for _, s := range r.Skipped {
 		fmt.Fprintln(out, "skipped:", s)
 	}
-	return nil
 }

@@ -95,7 +95,7 @@ func (f *fitted) row(p *cellPrediction) Row {
 }
 
 // WriteText writes the result as two tables.
-func (r *Findings) WriteText(w io.Writer) error {
+func (r *Findings) WriteText(w io.Writer) {
 	fmt.Fprintf(w, "%d of %s measured: %s\n", r.Runs,
 		schemas.FormatCount(uint64(r.Design), "run"), r.Reason)
 	if r.Missing > 0 {
@@ -124,5 +124,4 @@ func (r *Findings) WriteText(w io.Writer) error {
 			a.Chosen.shape(), schemas.OptionalSeconds(a.Chosen.Seconds), schemas.OptionalSeconds(a.Chosen.BoundSeconds),
 			schemas.OptionalNumber(a.Chosen.Accuracy, "%.4f"), schemas.FormatProbability(a.Probability), promise)
 	}
-	return nil
 }

@@ -80,7 +80,7 @@ func (s *Summary) writeRefusals(out io.Writer) {
 const shownRefusals = 20
 
 // WriteText writes the summary for people, with a tab between names and texts.
-func (s *Summary) WriteText(out io.Writer) error {
+func (s *Summary) WriteText(out io.Writer) {
 	if len(s.Columns) > 0 {
 		var pairs []string
 		for _, field := range Fields() {
@@ -117,9 +117,6 @@ func (s *Summary) WriteText(out io.Writer) error {
 	}
 	s.writeRefusals(out)
 	for _, line := range s.Trained {
-		if _, err := fmt.Fprintf(out, "%s\n", line); err != nil {
-			return err
-		}
+		fmt.Fprintf(out, "%s\n", line)
 	}
-	return nil
 }

@@ -150,22 +150,16 @@ func (l *Loss) text() string {
 }
 
 // WriteText writes the receipt as lines of names and values, separated by tabs for the caller to align.
-func (r *JobReceipt) WriteText(w io.Writer) error {
+func (r *JobReceipt) WriteText(w io.Writer) {
 	for _, l := range r.Lines() {
-		if _, err := fmt.Fprintf(w, "%s\t%s\n", l.Name, l.Text); err != nil {
-			return err
-		}
+		fmt.Fprintf(w, "%s\t%s\n", l.Name, l.Text)
 	}
-	return nil
 }
 
 // WriteMarkdown writes the receipt as a list.
-func (r *JobReceipt) WriteMarkdown(w io.Writer) error {
+func (r *JobReceipt) WriteMarkdown(w io.Writer) {
 	escape := strings.NewReplacer("_", `\_`, "*", `\*`, "`", "\\`", "<", "&lt;")
 	for _, l := range r.Lines() {
-		if _, err := fmt.Fprintf(w, "- **%s**: %s\n", l.Name, escape.Replace(l.Text)); err != nil {
-			return err
-		}
+		fmt.Fprintf(w, "- **%s**: %s\n", l.Name, escape.Replace(l.Text))
 	}
-	return nil
 }

@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"time"
@@ -102,8 +101,7 @@ func (r *LateJobs) judge(j *jobCourse, a, referee *schemas.Advice, loss *mean) {
 }
 
 // WriteText writes the result for people. Tabs separate cells, for the caller to align.
-func (r *LateJobs) WriteText(w io.Writer) error {
-	out := &bytes.Buffer{} // its writes do not fail
+func (r *LateJobs) WriteText(out io.Writer) {
 	fmt.Fprintf(out, "%s to %s: %d jobs with a time limit or an SLO, %d of them late\n\n",
 		r.From.UTC().Format(time.DateOnly), r.Until.UTC().Format(time.DateOnly), r.Jobs, r.Late)
 	for _, line := range []struct {
@@ -136,6 +134,4 @@ func (r *LateJobs) WriteText(w io.Writer) error {
 		fmt.Fprintf(out, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", j.JobID, j.Model,
 			schemas.FormatSeconds(j.AllowedSeconds), j.BatchSize, advised, predicted, j.Verdict)
 	}
-	_, err := out.WriteTo(w)
-	return err
 }

@@ -30,7 +30,7 @@ func concurrentText(jobs float64) string {
 }
 
 // Advice writes an advice with its alternatives.
-func Advice(out io.Writer, a *schemas.Advice) error {
+func Advice(out io.Writer, a *schemas.Advice) {
 	if a.JobID != "" {
 		fmt.Fprintf(out, "job\t%s\n", a.JobID)
 	}
@@ -49,7 +49,6 @@ func Advice(out io.Writer, a *schemas.Advice) error {
 			schemas.OptionalProbability(x.Probability), x.Reason)
 	}
 	printEffects(out, a)
-	return nil
 }
 
 // printEffects prints the interference with other jobs, and other configurations to choose from.

@@ -10,10 +10,8 @@ import (
 
 // Explain writes an advice, and the evidence for the figures of the chosen alternative. If all is set,
 // the other alternatives follow.
-func Explain(out io.Writer, a *schemas.Advice, all bool) error {
-	if err := Advice(out, a); err != nil {
-		return err
-	}
+func Explain(out io.Writer, a *schemas.Advice, all bool) {
+	Advice(out, a)
 	var others []*schemas.Alternative
 	for i := range a.Alternatives {
 		if alt := &a.Alternatives[i]; a.IsChosen(alt) {
@@ -25,12 +23,11 @@ func Explain(out io.Writer, a *schemas.Advice, all bool) error {
 	if !all && len(others) > 0 {
 		fmt.Fprintf(out, "\n--all explains %s more\n",
 			schemas.FormatCount(uint64(len(others)), "alternative"))
-		return nil
+		return
 	}
 	for _, alt := range others {
 		explainAlternative(out, a, alt)
 	}
-	return nil
 }
 
 func explainAlternative(out io.Writer, a *schemas.Advice, alt *schemas.Alternative) {

@@ -11,7 +11,7 @@ import (
 
 // Job describes a job and the next action, a line for each fact. ends is the text of its predicted end;
 // empty: unknown.
-func Job(out io.Writer, j *schemas.JobStatus, ends string) error {
+func Job(out io.Writer, j *schemas.JobStatus, ends string) {
 	for _, l := range []struct{ name, text string }{
 		{"job", headline(j)},
 		{"reason", j.Reason},
@@ -30,11 +30,8 @@ func Job(out io.Writer, j *schemas.JobStatus, ends string) error {
 		if l.text == "" {
 			continue
 		}
-		if _, err := fmt.Fprintf(out, "%s\t%s\n", l.name, l.text); err != nil {
-			return err
-		}
+		fmt.Fprintf(out, "%s\t%s\n", l.name, l.text)
 	}
-	return nil
 }
 
 var bottlenecks = map[schemas.Bottleneck]string{
@@ -143,7 +140,7 @@ func verdict(j *schemas.JobStatus) string {
 }
 
 // Jobs writes a table of jobs. Its first columns are the ones that matter most on a narrow terminal.
-func Jobs(out io.Writer, l *schemas.JobList) error {
+func Jobs(out io.Writer, l *schemas.JobList) {
 	fmt.Fprintln(out, "job\tstate\tSLO\tpredicted end\tdeadline\tepochs\tmodel\tbatch\tcpus\taccuracy")
 	notes := ""
 	for i := range l.Jobs {
@@ -169,7 +166,6 @@ func Jobs(out io.Writer, l *schemas.JobList) error {
 	if l.Next != "" {
 		fmt.Fprintf(out, "more: courier jobs --after %s\n", l.Next)
 	}
-	return nil
 }
 
 // trainedName returns the name of a model with its dataset, if it has one.

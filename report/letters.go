@@ -92,7 +92,7 @@ func ReplayLetters(
 }
 
 // WriteCounts writes the number of letters with each outcome.
-func (r *LetterReplays) WriteCounts(out io.Writer) error {
+func (r *LetterReplays) WriteCounts(out io.Writer) {
 	var parts []string
 	for _, fate := range slices.Sorted(maps.Keys(r.Counts)) {
 		words := strings.ReplaceAll(string(fate), "_", " ")
@@ -101,6 +101,5 @@ func (r *LetterReplays) WriteCounts(out io.Writer) error {
 	if len(parts) == 0 {
 		parts = []string{"no letter is left to replay"}
 	}
-	_, err := fmt.Fprintln(out, strings.Join(parts, ", "))
-	return err
+	fmt.Fprintln(out, strings.Join(parts, ", "))
 }

@@ -18,7 +18,7 @@ type RegressorHistory struct {
 }
 
 // WriteText writes the figures of a regressor, its state and its history.
-func (v *RegressorHistory) WriteText(out io.Writer) error {
+func (v *RegressorHistory) WriteText(out io.Writer) {
 	line := func(name, format string, values ...any) {
 		fmt.Fprintf(out, "%s\t%s\n", name, fmt.Sprintf(format, values...))
 	}
@@ -54,7 +54,6 @@ func (v *RegressorHistory) WriteText(out io.Writer) error {
 		}
 		fmt.Fprintf(out, "%s\t%s\t%s\n", second(m.At), m.Kind, words)
 	}
-	return nil
 }
 
 func stateText(v *schemas.RegressorVersion) string {
@@ -75,12 +74,12 @@ func stateText(v *schemas.RegressorVersion) string {
 const maxReason = 72
 
 // Regressors writes a line for each regressor.
-func Regressors(out io.Writer, l *schemas.RegressorList) error {
+func Regressors(out io.Writer, l *schemas.RegressorList) {
 	if len(l.Regressors) == 0 {
-		_, err := fmt.Fprintln(out,
+		fmt.Fprintln(out,
 			"No regressor yet: the first one is fitted after some jobs, or by courier regressor"+
 				" train.")
-		return err
+		return
 	}
 	fmt.Fprintln(out, "target\tdigest\tstate\tkept\texamples\tconfigurations\theld-out error\ttrained"+
 		"\tdecided by\treason")
@@ -97,15 +96,14 @@ func Regressors(out io.Writer, l *schemas.RegressorList) error {
 			fmt.Fprintf(out, "\n%s is corrected: %s.\n", e.Target, e.Message)
 		}
 	}
-	_, err := fmt.Fprintln(out,
+	fmt.Fprintln(out,
 		"\ncourier regressor show DIGEST shows the history of one; kept regressors can be promoted.")
-	return err
 }
 
 func second(t time.Time) string { return clock(&t) }
 
 // Trained writes the outcomes of fits, a line each.
-func Trained(out io.Writer, r *schemas.TrainReply) error {
+func Trained(out io.Writer, r *schemas.TrainReply) {
 	for _, p := range r.Promoted {
 		fmt.Fprintf(out, "%s: %d examples in %d configurations, %s, champion as revision %d\n",
 			p.Target, p.Examples, p.Configurations, schemas.FormatError(p.Target, p.HeldOutError),
@@ -114,5 +112,4 @@ func Trained(out io.Writer, r *schemas.TrainReply) error {
 	for _, reason := range r.Waiting {
 		fmt.Fprintln(out, reason)
 	}
-	return nil
 }

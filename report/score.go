@@ -8,7 +8,7 @@ import (
 )
 
 // Score writes SLO attainment and calibration as two tables.
-func Score(out io.Writer, s *schemas.Score) error {
+func Score(out io.Writer, s *schemas.Score) {
 	line := func(kind, name, confidence string, x schemas.Tally) {
 		interval := "-"
 		if x.KeptLow != nil {
@@ -53,8 +53,7 @@ func Score(out io.Writer, s *schemas.Score) error {
 			b.ToProbability, schemas.OptionalNumber(b.MeanProbability, "%.3f"), b.Jobs, b.Kept, *b.KeptRatio,
 			*b.KeptLow, *b.KeptHigh)
 	}
-	_, err := fmt.Fprint(out, scoreLegend)
-	return err
+	fmt.Fprint(out, scoreLegend)
 }
 
 // sum adds the promises of parts of a period. Their intervals cannot be added.

@@ -111,7 +111,7 @@ func Compare(ctx context.Context, w *World, o RuleComparisonOptions) (*RuleCompa
 }
 
 // WriteText writes the comparison as a table, with a tab behind each cell, and a legend.
-func (c *RuleComparison) WriteText(out io.Writer) error {
+func (c *RuleComparison) WriteText(out io.Writer) {
 	fmt.Fprintf(out, "%d submissions, confidence %g, seed %d\n\n", c.Submissions, c.Confidence,
 		c.Seed)
 	fmt.Fprintln(out, "rule\taccepted\trefused\texplored\tkept\tinterval\twrong refusals\t"+
@@ -136,8 +136,7 @@ func (c *RuleComparison) WriteText(out io.Writer) error {
 		}
 		fmt.Fprintln(out, strings.Join(cells, "\t")+"\t")
 	}
-	_, err := fmt.Fprint(out, comparisonLegend)
-	return err
+	fmt.Fprint(out, comparisonLegend)
 }
 
 // comparisonLegend explains the columns.

@@ -176,7 +176,7 @@ func (t *RankedTrial) fields(parameters []string, unknown string, seconds func(f
 }
 
 // WriteText writes the ranking and the plan as tables.
-func (r *Ranking) WriteText(out io.Writer) error {
+func (r *Ranking) WriteText(out io.Writer) {
 	fmt.Fprintf(out, "%s after %s and %s", schemas.FormatCount(uint64(len(r.Trials)), "trial"),
 		formatSeconds(r.Seconds), formatCoreHours(r.CoreSeconds))
 	if !r.Complete {
@@ -192,11 +192,11 @@ func (r *Ranking) WriteText(out io.Writer) error {
 		})
 		fmt.Fprintln(out, strings.TrimRight(strings.Join(fields, "\t"), "\t")+"\t")
 	}
-	return r.writeStages(out)
+	r.writeStages(out)
 }
 
 // writeStages writes the plan against what was measured.
-func (r *Ranking) writeStages(out io.Writer) error {
+func (r *Ranking) writeStages(out io.Writer) {
 	fmt.Fprintln(out, "\nstage\tepochs\tCPUs\ttrials\tplanned\tseconds\tpredicted\tcore-seconds\tpredicted\t")
 	for _, s := range r.Stages {
 		fmt.Fprintf(out, "%d\t%d\t%d\t%d\t%d\t%.1f\t%s\t%.1f\t%s\t\n", s.Stage, s.Epochs, s.CPUs, s.Trials,
@@ -207,13 +207,13 @@ func (r *Ranking) writeStages(out io.Writer) error {
 		fmt.Fprintf(out, "%.1f core-seconds measured the time of an epoch by CPUs; their time is part of a stage\n",
 			r.ProbeCost)
 	}
-	return r.writeBest(out)
+	r.writeBest(out)
 }
 
 // writeBest writes the command with the parameters of the best trial, for a shell.
-func (r *Ranking) writeBest(out io.Writer) error {
+func (r *Ranking) writeBest(out io.Writer) {
 	if len(r.Best) == 0 {
-		return nil
+		return
 	}
 	label := "best"
 	if !r.Complete {
@@ -228,11 +228,10 @@ func (r *Ranking) writeBest(out io.Writer) error {
 	for _, argument := range r.Best {
 		words = append(words, shellWord(argument))
 	}
-	_, err := fmt.Fprintf(out, "%s: %s\n", label, strings.Join(words, " "))
-	if r.checkpoints != "" && err == nil {
-		_, err = fmt.Fprintf(out, "its checkpoints: %s\n", shellWord(r.checkpoints))
+	fmt.Fprintf(out, "%s: %s\n", label, strings.Join(words, " "))
+	if r.checkpoints != "" {
+		fmt.Fprintf(out, "its checkpoints: %s\n", shellWord(r.checkpoints))
 	}
-	return err
 }
 
 // plainWord matches a word that a shell does not change.

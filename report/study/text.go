@@ -33,7 +33,7 @@ func (s *RunsAnalysis) WriteCSV(out io.Writer) error {
 }
 
 // WriteText writes the study as tables.
-func (s *RunsAnalysis) WriteText(out io.Writer) error {
+func (s *RunsAnalysis) WriteText(out io.Writer) {
 	fmt.Fprintln(out, s.Summary())
 	for i := range s.Analyses {
 		s.Analyses[i].write(out)
@@ -44,7 +44,6 @@ func (s *RunsAnalysis) WriteText(out io.Writer) error {
 	for _, note := range s.Notes {
 		fmt.Fprintf(out, "\nNote: %s.\n", note)
 	}
-	return nil
 }
 
 // Summary returns how many runs were analysed.

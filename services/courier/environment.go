@@ -63,14 +63,14 @@ type outputFlags struct {
 }
 
 // print prints a result as JSON or CSV, or the text that a function writes, fitted to the terminal.
-func (f outputFlags) print(w *environment, v any, text func(io.Writer) error) error {
+func (f outputFlags) print(w *environment, v any, text func(io.Writer)) error {
 	all, err := f.render(w, v, text)
 	_, writing := io.WriteString(w.stdout, all)
 	return errors.Join(err, writing)
 }
 
 // render returns what print prints.
-func (f outputFlags) render(w *environment, v any, text func(io.Writer) error) (string, error) {
+func (f outputFlags) render(w *environment, v any, text func(io.Writer)) (string, error) {
 	var b strings.Builder
 	switch f.Output {
 	case "json":
@@ -82,8 +82,8 @@ func (f outputFlags) render(w *environment, v any, text func(io.Writer) error) (
 		err := writeCSV(&b, v)
 		return b.String(), err
 	}
-	err := text(&b)
-	return w.layout().Format(schemas.Printable(b.String())), err
+	text(&b)
+	return w.layout().Format(schemas.Printable(b.String())), nil
 }
 
 // writeCSV writes a result by its method WriteCSV, or else with a column for each field.

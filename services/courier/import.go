@@ -179,8 +179,6 @@ func trainImported(ctx context.Context, b *bus.Bus, first bool) ([]string, error
 		return nil, fmt.Errorf("train: %w", err)
 	}
 	var lines strings.Builder
-	if err := report.Trained(&lines, &reply); err != nil {
-		return nil, err
-	}
+	report.Trained(&lines, &reply)
 	return strings.Split(strings.TrimSpace(lines.String()), "\n"), nil
 }

@@ -73,13 +73,13 @@ type askFlags struct {
 
 // ask validates and sends a request, and prints the reply, as text by a function.
 func ask[T any](
-	w *environment, f askFlags, q schemas.Request, timeout time.Duration, text func(io.Writer, *T) error,
+	w *environment, f askFlags, q schemas.Request, timeout time.Duration, text func(io.Writer, *T),
 ) error {
 	var reply T
 	if err := f.send(w, q.Subject(), q, timeout, &reply); err != nil {
 		return err
 	}
-	return f.print(w, &reply, func(out io.Writer) error { return text(out, &reply) })
+	return f.print(w, &reply, func(out io.Writer) { text(out, &reply) })
 }
 
 // send validates and sends a request, and decodes the reply.
@@ -128,11 +128,12 @@ func (c *predictCommand) Run(w *environment) error {
 	if err := c.send(w, schemas.SubjectJobPredict, &q, requestTimeout, &a); err != nil {
 		return err
 	}
-	err := c.print(w, &a, func(out io.Writer) error {
+	err := c.print(w, &a, func(out io.Writer) {
 		if c.Explain {
-			return report.Explain(out, &a, c.All)
+			report.Explain(out, &a, c.All)
+		} else {
+			report.Advice(out, &a)
 		}
-		return report.Advice(out, &a)
 	})
 	if err == nil && a.Decision == schemas.BestEffort {
 		return notMet{errors.New("no alternative meets the SLO")}
@@ -172,7 +173,7 @@ func (c *statusCommand) Run(w *environment) error {
 		}
 		ends = s.ETA.Text(time.Now())
 	}
-	err = c.print(w, &s, func(out io.Writer) error { return report.Job(out, &s.JobStatus, ends) })
+	err = c.print(w, &s, func(out io.Writer) { report.Job(out, &s.JobStatus, ends) })
 	if err == nil && s.MetSLO != nil && !*s.MetSLO {
 		return notMet{fmt.Errorf("job %s missed its SLO", c.ID)}
 	}
@@ -187,8 +188,8 @@ type cancelCommand struct {
 
 func (c *cancelCommand) Run(w *environment) error {
 	q := &schemas.JobCancelRequest{JobID: c.ID, Reason: c.Reason}
-	return ask(w, c.askFlags, q, requestTimeout, func(out io.Writer, s *schemas.JobStatus) error {
-		return report.Job(out, s, "")
+	return ask(w, c.askFlags, q, requestTimeout, func(out io.Writer, s *schemas.JobStatus) {
+		report.Job(out, s, "")
 	})
 }
 
@@ -276,7 +277,7 @@ func (c *jobsCommand) list(w *environment, b *bus.Bus, q *schemas.JobListRequest
 	if err := b.Request(w.ctx, q.Subject(), q, &l); err != nil {
 		return "", err
 	}
-	return c.render(w, &l, func(out io.Writer) error { return report.Jobs(out, &l) })
+	return c.render(w, &l, func(out io.Writer) { report.Jobs(out, &l) })
 }
 
 // scoreSelection has the fields of a schemas.ScoreRequest.

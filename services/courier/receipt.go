@@ -2,9 +2,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"courier/receipt"
@@ -33,20 +33,22 @@ func (c *receiptCommand) Run(w *environment) error {
 		}
 		all[i] = *r
 	}
-	each := func(write func(*receipt.JobReceipt, io.Writer) error) func(io.Writer) error {
-		return func(out io.Writer) (err error) {
+	each := func(write func(*receipt.JobReceipt, io.Writer)) func(io.Writer) {
+		return func(out io.Writer) {
 			for i := range all {
 				if i > 0 {
 					fmt.Fprintln(out)
 				}
-				err = errors.Join(err, write(&all[i], out))
+				write(&all[i], out)
 			}
-			return err
 		}
 	}
 	switch c.Output {
 	case "markdown":
-		return each((*receipt.JobReceipt).WriteMarkdown)(w.stdout)
+		var text strings.Builder
+		each((*receipt.JobReceipt).WriteMarkdown)(&text)
+		_, err := io.WriteString(w.stdout, text.String())
+		return err
 	case "csv": // one line for each job, with its losses in one cell
 		return columns.CSV(w.stdout, all)
 	}

@@ -142,14 +142,13 @@ func (c *regressorRollback) Run(w *environment) error {
 	return ask(w, c.askFlags, q, fitTimeout, promoted)
 }
 
-func promoted(out io.Writer, p *schemas.Promoted) error {
+func promoted(out io.Writer, p *schemas.Promoted) {
 	champion := "is the first champion"
 	if p.Replaced != "" {
 		champion = fmt.Sprintf("replaces the champion %.12s", p.Replaced)
 	}
-	_, err := fmt.Fprintf(out,
+	fmt.Fprintf(out,
 		"%s: %.12s %s as revision %d (%s; %d examples in %d configurations, %s)\n",
 		p.Target, p.ModelDigest, champion, p.Revision, p.Reason, p.Examples, p.Configurations,
 		schemas.FormatError(p.Target, p.HeldOutError))
-	return err
 }

@@ -102,7 +102,7 @@ func (m model) body() string {
 			return m.selected + " has ended: courier receipt " + m.selected
 		}
 		var b strings.Builder
-		_ = report.Job(&b, j, m.ends(j)) // a strings.Builder returns no error
+		report.Job(&b, j, m.ends(j))
 		return m.layout.Format(schemas.Printable(b.String()))
 	}
 	return m.table("job\tstate\tmeets SLO\tends in\tepochs\tadvice", m.jobRow)

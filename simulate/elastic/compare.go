@@ -100,7 +100,7 @@ func newResult(name string, w *world, schedule []Stretch, times []time.Duration)
 }
 
 // WriteText writes the comparison as a table, with a tab behind each cell, and a legend.
-func (c *PolicyComparison) WriteText(out io.Writer) error {
+func (c *PolicyComparison) WriteText(out io.Writer) {
 	slot := time.Duration(c.Slot * float64(time.Second))
 	fmt.Fprintf(out, "%s, %s, slot %s, charge %s\n", schemas.FormatCount(uint64(c.Jobs), "job"),
 		schemas.FormatCount(uint64(c.GPUs), "GPU"), slot, c.Charge)
@@ -114,8 +114,7 @@ func (c *PolicyComparison) WriteText(out io.Writer) error {
 			r.Refused, r.Broken, hoursText(r.HeldGPUHours), hoursText(r.PauseGPUHours), r.Moments,
 			r.Decisions, r.DecisionSeconds*1000)
 	}
-	_, err := io.WriteString(out, comparisonLegend)
-	return err
+	io.WriteString(out, comparisonLegend)
 }
 
 // hoursText formats hours as a whole number, and those of a small trace with two digits.

@@ -7,7 +7,7 @@ import (
 
 // WriteText writes the figures as a table in percent, with a tab behind each cell. The figures of a
 // group that have the same name are one row.
-func (c *Comparisons) WriteText(out io.Writer) error {
+func (c *Comparisons) WriteText(out io.Writer) {
 	fmt.Fprintln(out, "variant\tfigure\ttarget\treached\tmet\t")
 	for _, row := range c.rows() {
 		first := row[0]
@@ -17,7 +17,6 @@ func (c *Comparisons) WriteText(out io.Writer) error {
 		}
 		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\t\n", variant, first.Name, first.targetText(), reached(row), met(row))
 	}
-	return nil
 }
 
 func (c *Comparisons) rows() (rows [][]*Figure) {
