@@ -26,42 +26,78 @@ type epochState struct {
 	startupSeconds *float64  // until the first epoch; nil: unknown
 	requested      uint32    // epochs that the user asked for; 0: unknown
 	isExceeded     bool      // an epoch above the requested ones was reported
+
+	held []output.EpochReport // the first ones, which wait for others
 }
 
 func newEpochState(startedAt time.Time) *epochState {
 	return &epochState{startedAt: startedAt, lastAt: startedAt}
 }
 
+// hold returns the reports that need not wait. The first ones of a job that buffers its output, which
+// arrive together, wait for the next ones, because these show how long an epoch is.
+func (f *epochState) hold(reports []output.EpochReport) []output.EpochReport {
+	if f.hasReport || len(reports) == 0 {
+		return reports
+	}
+	all := append(f.held, reports...)
+	last := all[len(all)-1].Epoch
+	f.held = nil
+	if len(all) > 1 && together(all) == len(all) && isUntimed(&all[0]) && (f.requested == 0 || last < f.requested) {
+		f.held, all = all, nil
+	}
+	return all
+}
+
+// isUntimed reports whether the time of a first report includes the start-up.
+func isUntimed(r *output.EpochReport) bool { return r.Seconds == 0 && r.BeganAt.IsZero() }
+
+// together returns the number of leading reports that ended at the same time.
+func together(reports []output.EpochReport) (n int) {
+	for n < len(reports) && reports[n].At.Sub(reports[0].At) < minPrintedDuration {
+		n++
+	}
+	return n
+}
+
 // add takes reports, and returns the epochs that are accepted. A number must be greater than the
 // previous one, and at most the number of requested epochs. An epoch without a reported duration lasts
 // from the previous report to this one, by the monotonic clock. The first such duration includes the
-// start-up, unless the start of the epoch was printed. If the second report comes with the first, the
-// first epoch counts as long as the second one, and the rest of its time is the start-up. Reports whose
-// epochs ended at different times were only held back until they were confirmed.
+// start-up, unless the start of the epoch was printed. If later reports come with the first ones, the
+// first epochs count as long as these, and the rest of their time is the start-up. Reports whose
+// epochs ended at different times were only held back.
 func (f *epochState) add(reports []output.EpochReport) (accepted []finishedEpoch) {
-	if !f.hasReport && len(reports) > 1 {
-		r, next := &reports[0], &reports[1]
-		length := next.At.Sub(r.At)
-		if r.Epochs <= 1 && next.Epoch == r.Epoch+1 && r.BeganAt.IsZero() && length < r.At.Sub(f.startedAt) {
-			r.BeganAt = r.At.Add(-length)
-		}
+	if !f.hasReport {
+		f.separateStartup(reports)
 	}
 	for len(reports) > 0 {
-		n := 1
-		for n < len(reports) && reports[n].At.Sub(reports[0].At) < minPrintedDuration {
-			n++
-		}
+		n := together(reports)
 		accepted = append(accepted, f.addTogether(reports[:n])...)
 		reports = reports[n:]
 	}
 	return accepted
 }
 
+// separateStartup sets when the first of the reports began.
+func (f *epochState) separateStartup(reports []output.EpochReport) {
+	n := together(reports)
+	if n == len(reports) || !isUntimed(&reports[0]) {
+		return
+	}
+	first, last := &reports[0], &reports[n-1]
+	next := &reports[n+together(reports[n:])-1]
+	length := next.At.Sub(last.At) / time.Duration(max(1, int(next.Epoch)-int(last.Epoch)))
+	length *= time.Duration(max(1, int(last.Epoch)-int(first.Epoch)+int(max(1, first.Epochs))))
+	if length < last.At.Sub(f.startedAt) {
+		first.BeganAt = last.At.Add(-length)
+	}
+}
+
 // addTogether takes the reports that ended together. They share the time since the previous report,
 // because the job has buffered them.
 func (f *epochState) addTogether(reports []output.EpochReport) []finishedEpoch {
 	var accepted []finishedEpoch
-	previous := f.last
+	previous, isFirst := f.last, !f.hasReport
 	for _, r := range reports {
 		if !f.hasReport {
 			previous = f.addFirst(r)
@@ -89,7 +125,10 @@ func (f *epochState) addTogether(reports []output.EpochReport) []finishedEpoch {
 	accepted = f.timeByArrival(accepted, at.Sub(f.lastAt).Seconds()/float64(f.last-previous))
 	f.lastAt = at
 	for i := range accepted {
-		accepted[i].At = at
+		e := &accepted[i]
+		if e.At = at; isFirst && f.startupSeconds != nil { // so that the first one begins after the start-up
+			e.At = at.Add(-time.Duration(float64(f.last-e.Epoch) * e.Seconds * 1e9))
+		}
 	}
 	return accepted
 }

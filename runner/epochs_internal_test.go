@@ -58,11 +58,21 @@ func TestEpochFold(t *testing.T) {
 			[]arrival{{12, "1"}, {12, "2@@15"}}, "1=12/arrival 2=3/arrival", 0, "-",
 		},
 		{"a start that was buffered", []arrival{{12, "1@12"}}, "1=12/arrival", 0, "-"},
+		{
+			"a buffered output", []arrival{{13, "1 2"}, {17, "3 4"}, {23, "5 6"}},
+			"1=2/arrival 2=2/arrival 3=2/arrival 4=2/arrival 5=3/arrival 6=3/arrival", 0, "9",
+		},
+		{"an output that comes at its end", []arrival{{10, "1 2"}}, "1=5/arrival 2=5/arrival", 0, "-"},
 		{"a number out of range", []arrival{{1, "1=1"}, {2, "2000000=1"}}, "1=1/reported", 1, "0"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			e := newEpochState(noon)
 			var got []string
+			add := func(reports []output.EpochReport) {
+				for _, f := range e.add(reports) {
+					got = append(got, fmt.Sprintf("%d=%g/%s", f.Epoch, f.Seconds, f.source))
+				}
+			}
 			for _, a := range test.arrivals {
 				var reports []output.EpochReport
 				for _, text := range strings.Fields(a.reports) {
@@ -95,10 +105,9 @@ func TestEpochFold(t *testing.T) {
 					}
 					reports = append(reports, r)
 				}
-				for _, f := range e.add(reports) {
-					got = append(got, fmt.Sprintf("%d=%g/%s", f.Epoch, f.Seconds, f.source))
-				}
+				add(e.hold(reports))
 			}
+			add(e.held) // at the end
 			startup := "-"
 			if e.startupSeconds != nil {
 				startup = fmt.Sprint(*e.startupSeconds)
@@ -118,23 +127,33 @@ func TestUnassignedRunNumber(t *testing.T) {
 	}
 }
 
-// Reports that were held back until they were confirmed have the times at which their epochs ended. The
-// first epoch counts as long as the second one, and the rest before it is the start-up.
+// Reports that were held back have the times at which their epochs ended. The first ones count as long as the
+// next ones, and the rest before them is the start-up.
 func TestEpochFold_HeldBack(t *testing.T) {
-	e := newEpochState(noon)
-	var reports []output.EpochReport
-	for i, after := range []float64{10, 13, 17} {
-		reports = append(reports, output.EpochReport{Epoch: uint32(i + 1), At: noon.Add(durationOf(after))})
+	at := func(epoch, epochs uint32, after float64) output.EpochReport {
+		return output.EpochReport{Epoch: epoch, Epochs: epochs, At: noon.Add(durationOf(after))}
 	}
-	var got []string
-	for _, f := range e.add(reports) {
-		got = append(got, fmt.Sprintf("%d=%g at %g", f.Epoch, f.Seconds, f.At.Sub(noon).Seconds()))
-	}
-	if e.startupSeconds == nil || *e.startupSeconds != 7 {
-		t.Errorf("the start-up is %v, want 7 s", e.startupSeconds)
-	}
-	if want := "1=3 at 10 2=3 at 13 3=4 at 17"; strings.Join(got, " ") != want {
-		t.Errorf("add() = %q, want %q", got, want)
+	for _, test := range []struct {
+		reports []output.EpochReport
+		want    string
+	}{
+		{[]output.EpochReport{at(1, 0, 10), at(2, 0, 13), at(3, 0, 17)}, "1=3 at 10 2=3 at 13 3=4 at 17"},
+		{[]output.EpochReport{at(1, 1, 8), at(11, 10, 18)}, "1=1 at 8 11=1 at 18"},
+		{[]output.EpochReport{at(1, 0, 9), at(2, 0, 9), at(3, 0, 13), at(4, 0, 13)},
+			"1=2 at 7 2=2 at 9 3=2 at 13 4=2 at 13"},
+	} {
+		e := newEpochState(noon)
+		var got []string
+		for _, f := range e.add(test.reports) {
+			got = append(got, fmt.Sprintf("%d=%g at %g", f.Epoch, f.Seconds, f.At.Sub(noon).Seconds()))
+		}
+		if text := strings.Join(got, " "); text != test.want {
+			t.Errorf("add() = %q, want %q", text, test.want)
+		}
+		startup := map[string]float64{"1=3": 7, "1=1": 7, "1=2": 5}[got[0][:3]]
+		if e.startupSeconds == nil || *e.startupSeconds != startup {
+			t.Errorf("%s: the start-up is %v, want %g s", got[0], e.startupSeconds, startup)
+		}
 	}
 }
 

@@ -14,7 +14,9 @@ import (
 
 // addReports publishes the events of epochs that were reported together. They share what the node
 // and the job did since the previous report.
-func (j *job) addReports(reports []output.EpochReport) {
+func (j *job) addReports(reports []output.EpochReport) { j.addHeld(j.epochs.hold(reports)) }
+
+func (j *job) addHeld(reports []output.EpochReport) {
 	if len(reports) == 0 {
 		return
 	}

@@ -199,6 +199,8 @@ func (j *job) closeOutput() {
 		j.addRead(reports)
 	}
 	j.addMeasured(true)
+	j.addHeld(j.epochs.held)
+	j.epochs.held = nil
 }
 
 // readChannel takes a line of the side channel, or the start of a connection.

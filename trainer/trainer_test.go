@@ -171,15 +171,6 @@ func TestTrainer_FitsAfterEnoughNewEpochs(t *testing.T) {
 	awaitTrained(t, b, "enough new epochs")
 }
 
-// The first fit does not wait for a multiple of NewEpochs.
-func TestTrainer_FitsAtTheMinimumOfExamples(t *testing.T) {
-	b := bustest.New(t)
-	runTrainer(t, b, nil, onRequest)
-	train(t, b) // waits until the trainer replies
-	publishStudy(t, b, "a", 0, 1)
-	awaitPromotion(t, b, "a run has ended")
-}
-
 // awaitPromotion returns the regressor that was promoted for the reason.
 func awaitPromotion(t testing.TB, b *bus.Bus, reason string) *schemas.Promoted {
 	t.Helper()

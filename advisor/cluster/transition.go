@@ -87,7 +87,13 @@ func (c *Cluster) started(e *schemas.Started, sequence uint64, storedAt time.Tim
 
 // epoch records an epoch: the configuration that was tried, and the load during the epoch.
 func (c *Cluster) epoch(e *schemas.Epoch, sequence uint64, storedAt time.Time) *Job {
-	change := func(j *Job) bool { return j.epoch(e, storedAt) }
+	count := uint32(1) // of epochs that the event covers; a run may continue from a checkpoint
+	change := func(j *Job) bool {
+		if e.Run == j.Run && j.EpochsDone > 0 && j.EpochsDone < e.Epoch {
+			count = e.Epoch - j.EpochsDone
+		}
+		return j.epoch(e, storedAt)
+	}
 	j := c.applyToJob(e.JobID, sequence, e.At, storedAt, change)
 	if j == nil {
 		return nil
@@ -102,7 +108,7 @@ func (c *Cluster) epoch(e *schemas.Epoch, sequence uint64, storedAt time.Time) *
 	}
 	c.useNodes(e.Nodes)
 	j.Hardware = c.fleet.See(e.Nodes, nil, e.NodeCores)
-	c.observeEpoch(j, e, storedAt)
+	c.observeEpoch(j, e, count, storedAt)
 	return j
 }
 

@@ -151,19 +151,7 @@ func TestDecide_RecognizesANodeWithANewSpeed(t *testing.T) {
 		like   []float64 // reported speeds that give the same advice
 	}{
 		{"slower", one, false, []float64{1e9, 5e8, 5e8}, []float64{1e9, 1e9, 1e9}},
-		{
-			"faster, and learnt from as it was", one, false, []float64{1e9, 1e9, 2e9},
-			[]float64{1e9, 1e9, 1e9},
-		},
-		{
-			"faster, and learnt from as it is", two, false, []float64{5e8, 1e9, 1e9},
-			[]float64{1e9, 1e9, 1e9},
-		},
 		{"faster after its epochs", two, false, []float64{5e8, 5e8, 1e9}, []float64{1e9, 1e9, 1e9}},
-		{
-			"a sixth faster after its epochs", two, false, []float64{6e8, 6e8, 7e8},
-			[]float64{7e8, 7e8, 7e8},
-		},
 		{
 			"faster after its epochs, as another job tells", two, true, []float64{5e8, 5e8, 1e9},
 			[]float64{1e9, 1e9, 1e9},
@@ -185,25 +173,6 @@ func TestDecide_RecognizesANodeWithANewSpeed(t *testing.T) {
 			t.Errorf("%s: advice for the running job differs (-known in advance +got):\n%s",
 				c.name, d)
 		}
-	}
-}
-
-// The hardware that jobs report is known without samples, which have a shorter retention.
-func TestCluster_KnowsNodesFromJobs(t *testing.T) {
-	now, state := time.Unix(1_790_000_000, 0).UTC(), cluster.New()
-	begin := advisortest.StartedEvent("before", 1)
-	begin.Nodes = []string{"n"}
-	begin.SetHardware([]schemas.Hardware{advisortest.Large})
-	state.Apply(begin, 1, now)
-	state.Apply(&schemas.Ended{
-		JobStamp: begin.JobStamp,
-		Outcome:  schemas.EventFailed,
-		Setting:  begin.Setting,
-	}, 2, now)
-	if a := askOn(advisortest.Load(t, fittedOnBoth), state, now, "n"); a.Chosen.Extrapolated ||
-		a.Load.ProcessesPerCore != 2.0/16 {
-		t.Errorf("node that only a job has reported: %+v at %+v, want a known time at 2/16 processes per core",
-			a.Chosen, a.Load)
 	}
 }
 

@@ -11,35 +11,6 @@ import (
 	"courier/schemas"
 )
 
-// The epoch time is unknown on a node type where the model has never run. If a job there has
-// completed its epochs, 0 epochs of unknown duration are left. The forecast must end it immediately
-// instead of looping forever.
-func TestDecide_TerminatesForACompletedJob(t *testing.T) {
-	r := evidenceRegressors(t)
-	unknown := schemas.Hardware{Cores: 8, CPUModel: "never used"}
-	for _, hardware := range []schemas.Hardware{evidenceNode, unknown} {
-		done := evidenceNeighbour("done", 20, 20)
-		done.Hardware = []schemas.Hardware{hardware}
-
-		q := evidenceQuestion(nil)
-		q.Hardware, q.Others = done.Hardware, []decide.Member{done}
-		want := schemas.MeetsSLO
-		if hardware == unknown {
-			want = schemas.Exploring
-		}
-		if a := decide.Decide(q, r, evidenceBegin); a.Decision != want {
-			t.Errorf("co-located on %v: decision %s (%s), want %s",
-				hardware, a.Decision, a.Message, want)
-		}
-
-		q = evidenceQuestion(nil)
-		q.Hardware, q.JobID, q.Run, q.Self = done.Hardware, "done", 1, &done
-		if a := decide.Decide(q, r, evidenceBegin); a.Decision == "" {
-			t.Errorf("advice for a finished epoch on %v has no decision", hardware)
-		}
-	}
-}
-
 // For any co-located jobs Decide returns, with finite figures.
 func TestDecide_TerminatesForAnyCoLocatedJobs(t *testing.T) {
 	r := evidenceRegressors(t)

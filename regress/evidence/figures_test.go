@@ -105,25 +105,3 @@ func TestFigures_FewRuns(t *testing.T) {
 		}
 	}
 }
-
-// No SLO is promised for batch sizes of other models, or outside the measured range.
-func TestFigures_NothingIsPromisedWithoutEvidence(t *testing.T) {
-	study := readStudy(t)
-	w := newWorld(study, 1, nil)
-	p := fitted(t, w.runs(1, math.MaxInt))
-	for _, d := range study.datasets {
-		batches := study.batches[d]
-		for _, b := range []int{1, 3, 65536, batches[0] - 1, 2 * batches[len(batches)-1]} {
-			if p.Time(configurationOf(d, b, "v100"), 5).Support.Promisable() {
-				t.Errorf("%s: the support of batch size %d is promisable, want extrapolation", d, b)
-			}
-		}
-		elsewhere := p.Time(configurationOf(d, batches[0], "p100"), 5)
-		if elsewhere.Known() || elsewhere.Support != evidence.NeverRun {
-			t.Errorf("%s: a node type without runs has the prediction %+v", d, elsewhere)
-		}
-	}
-	if never := p.Time(configurationOf("imagenet", 128, "v100"), 5); never.Known() {
-		t.Errorf("a model without runs has the prediction %+v", never)
-	}
-}

@@ -167,6 +167,7 @@ const minBlock = 200 * time.Millisecond
 // rounds joins reports of rounds, so that one covers several. Epochs pass.
 type rounds struct {
 	least      time.Duration // minimum time between two reports
+	first      *EpochReport  // the first round, which waits for the next ones: they show how long a round is
 	block      *EpochReport  // rounds that have not been reported
 	reportedAt time.Time
 }
@@ -182,7 +183,10 @@ func (b *rounds) add(found []EpochReport, r *recogniser) []EpochReport {
 			e.BeganAt = last.BeganAt
 		}
 		b.block = &e
-		if e.At.Sub(b.reportedAt) >= b.least {
+		switch {
+		case b.reportedAt.IsZero() && e.BeganAt.IsZero():
+			b.first, b.block, b.reportedAt = b.block, nil, e.At
+		case e.At.Sub(b.reportedAt) >= b.least:
 			reports = append(reports, b.release()...)
 		}
 	}
@@ -190,11 +194,12 @@ func (b *rounds) add(found []EpochReport, r *recogniser) []EpochReport {
 }
 
 // release returns the rounds that have not been reported.
-func (b *rounds) release() []EpochReport {
-	if b.block == nil {
-		return nil
+func (b *rounds) release() (reports []EpochReport) {
+	for _, r := range []*EpochReport{b.first, b.block} {
+		if r != nil {
+			reports, b.reportedAt = append(reports, *r), r.At
+		}
 	}
-	report := *b.block
-	b.block, b.reportedAt = nil, report.At
-	return []EpochReport{report}
+	b.first, b.block = nil, nil
+	return reports
 }

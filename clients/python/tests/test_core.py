@@ -183,6 +183,16 @@ class RoundsTest(unittest.TestCase):
             self.assertTrue(all(rounds.add(0.5) for _ in range(10)))
             self.assertIsNone(rounds.predicted_rounds)
 
+    def test_reports_the_first_round_alone(self):
+        """It shows the start-up."""
+        clock, job = [100.0], mock.Mock()
+        with mock.patch.object(_deadline.time, "monotonic", lambda: clock[0]), environment():
+            rounds = _deadline.Rounds(total=10, job=job)
+            for _ in range(10):
+                clock[0] += 0.06
+                rounds.add(0.5)
+        self.assertEqual([call.args[0] for call in job.epoch.call_args_list], [1, 5, 9, 10])
+
     def test_extrapolates_a_learning_curve(self):
         values = [(k, 0.9 - 0.5 * k ** -0.5) for k in range(1, 20)]
         self.assertAlmostEqual(_deadline.extrapolate(values, 100), 0.85, places=6)

@@ -84,6 +84,10 @@ class KerasTest(unittest.TestCase):
         self.now += seconds
         own.on_test_end({"loss": 0.4, "accuracy": 0.7})
 
+    def test_short_epochs_are_sent_in_blocks_after_the_first(self):
+        self.fit(12, seconds=0.045)
+        self.assertEqual([number for number, _ in self.sent.units], [1, 6, 11, 12])
+
     def test_fits_of_one_epoch_in_a_loop(self):
         """They are steps of the epochs of the loop, with what the script does before and after them."""
         for epoch in range(3):

@@ -50,7 +50,7 @@ class Rounds:
         if value is not None and math.isfinite(value):
             self.values = (self.values + [(number, value)])[-2000:]
         if self.job is not None and (
-                now - self._reported >= _BLOCK_SECONDS or number == self.total):
+                now - self._reported >= _BLOCK_SECONDS or number in (1, self.total)):
             self.job.epoch(number, seconds=(now - self._reported) / self._in_block,
                            accuracy=accuracy)
             self._reported, self._in_block = now, 0

@@ -145,7 +145,7 @@ class Session:
             self.flush()
         self._block = fit, number, first, count, ended, fields
         is_short = fit.unit_name == "round" or ended - began < SHORT_SECONDS
-        if not is_short or ended - first >= BLOCK_SECONDS or number == fit.total:
+        if not is_short or ended - first >= BLOCK_SECONDS or number in (1, fit.total):
             self.flush()
 
     def flush(self):
