@@ -110,8 +110,8 @@ func TestTime_StartupIsLearnedFromTheFirstRun(t *testing.T) {
 		return got.Quantile(0.95) / got.Median()
 	}
 	first, fourth := width(1), width(4)
-	if first < 1.5 || fourth >= first {
-		t.Errorf("bound / median = %g after one start-up and %g after four, want >= 1.5, then less",
+	if first < 1.4 || first > 1.6 || fourth >= first {
+		t.Errorf("bound / median = %g after one start-up and %g after four, want 1.4 to 1.6, then less",
 			first, fourth)
 	}
 	elsewhere := configurationOf("a", 32, "y")

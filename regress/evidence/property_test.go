@@ -168,6 +168,32 @@ func TestPredictions_AreConsistentWhateverRan(t *testing.T) {
 	}
 }
 
+// Within the time in which some epochs probably end, more of them are no more probable, whatever ran.
+func TestTime_FallsWithTheEpochs(t *testing.T) {
+	const rounding = 1e-3
+	for seed := range uint64(300) {
+		random := rand.New(rand.NewPCG(seed, 8))
+		runs := elsewhere(random, 2, 3, noise{.03, .03, 0})
+		for i := range 1 + random.IntN(5) {
+			n := 1 + random.IntN(30)
+			shape := []shapeOf{flat(n), growing(n)}[random.IntN(2)](random)
+			r := noisy(random, "m", fmt.Sprint(i), shape, noise{.05 * random.Float64(), .05 * random.Float64(), 0})
+			r.StartupSeconds = 20 * math.Exp(.3*random.NormFloat64())
+			runs = append(runs, r)
+		}
+		p, c := fitted(t, runs), configurationOf("m", 32, "x")
+		for few, more := 1, 2; more < 3000; few, more = more, more+1+more/8 {
+			for _, level := range []float64{0.5, 0.8, 0.95} {
+				limit := p.Time(c, few)
+				if got := p.Time(c, more).Probability(limit.Quantile(level)); got > level+rounding {
+					t.Errorf("seed %d: %d epochs end in time with probability %g, but %d with %g",
+						seed, few, level, more, got)
+				}
+			}
+		}
+	}
+}
+
 func TestFit_DoesNotDependOnTheOrderOfRuns(t *testing.T) {
 	for seed := range uint64(30) {
 		random := rand.New(rand.NewPCG(seed, 6))

@@ -62,9 +62,7 @@ func (s *Subject) startup(nodeType string) Distribution {
 		u := &s.Startup[i]
 		if u.NodeType == nodeType {
 			d := u.point(0).distribution()
-			if u.Runs > 1 { // a sum would reach less far than a part with heavier tails
-				d.Degrees = max(d.Degrees, restDegrees)
-			}
+			d.Degrees = max(d.Degrees, restDegrees) // a sum would reach less far than a part with heavier tails
 			return d
 		}
 		runs += float64(u.Runs)
