@@ -16,7 +16,8 @@ type candidate struct {
 	sloProbability    float64 // of the SLO alone
 	targetProbability float64 // of the target accuracy; 1 without a target
 	highestAccuracy   float64 // of any run of the model; 0 if none was measured
-	isMeasured        bool    // the accuracy after its epochs is known, or nothing depends on it
+	isMeasured        bool    // the accuracy after its epochs is known well enough, or nothing depends on it
+	isReachedOnce     bool    // too few runs have reached the target accuracy for a promise
 
 	stop     evidence.Stop // of a job that stops at its target, if that can be promised
 	forecast *forecast     // of all epochs of the request; nil if its end is unknown
@@ -66,7 +67,7 @@ func (p *problem) candidate(batch, cpus uint32) candidate {
 
 // setEpochs sets the epochs of an alternative if the request does not set them.
 func (p *problem) setEpochs(c *candidate, f *forecast, passage *evidence.Passage) {
-	if p.stopsAtTarget() && passage.Promisable {
+	if p.stopsAtTarget() {
 		c.stop = p.stop(f, passage, c.Epochs)
 	}
 	switch {
@@ -126,7 +127,10 @@ func (p *problem) setAccuracy(c *candidate, passage *evidence.Passage) (a eviden
 		c.targetProbability = c.stop.Reached
 		c.sloProbability = min(c.stop.Probability/c.stop.Reached, maxProbability)
 	case p.Request.TargetAccuracy > 0:
-		c.targetProbability = promisedReach(&a, passage, done+c.Epochs)
+		c.targetProbability = passage.Reaches(&a, int(done+c.Epochs))
+	}
+	if passage.Known() && !passage.Promisable {
+		c.isMeasured, c.isReachedOnce = false, true
 	}
 	if p.Request.TargetAccuracy > 0 && p.hasAccuracy {
 		c.AccuracyProbability = figure(c.targetProbability)
@@ -151,15 +155,6 @@ func (p *problem) setAccuracy(c *candidate, passage *evidence.Passage) (a eviden
 func (q *Question) isOneBatchSize() bool {
 	r := &q.Request
 	return len(r.BatchSizes) == 1 && r.Epochs > 0 && r.SLO > 0 && r.TargetAccuracy == 0
-}
-
-// promisedReach returns the probability of the target accuracy after some epochs; 0 if too few runs
-// reached it for a promise.
-func promisedReach(a *evidence.Accuracy, passage *evidence.Passage, epochs uint32) float64 {
-	if !passage.Promisable {
-		return 0
-	}
-	return passage.Reaches(a, int(epochs))
 }
 
 // stopsAtTarget reports whether the job ends as soon as it has reached its target accuracy, because

@@ -108,6 +108,8 @@ func (a *answer) lacking() string {
 	switch {
 	case c.Extrapolated:
 		return a.modelText() + ran(a.missing(c))
+	case c.Reason == reasonOnce:
+		return fmt.Sprintf("too few runs of %s have reached accuracy %.4g", a.modelText(), a.Request.TargetAccuracy)
 	case !a.hasAccuracy:
 		return "no accuracy of " + a.modelText() + " has been measured"
 	}

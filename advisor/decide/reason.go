@@ -50,6 +50,7 @@ const (
 	reasonBoth   = "too unlikely to meet the SLO, and to reach the target accuracy"
 	reasonJoint  = "likely to meet the SLO, and likely to reach the target accuracy, but too " +
 		"unlikely to do both"
+	reasonOnce     = "too few runs have reached the target accuracy for a promise"
 	reasonBlind    = "its accuracy after so many epochs is not known"
 	reasonBlindRun = "its accuracy after so many epochs is not known: run it to learn from it"
 
@@ -87,6 +88,8 @@ func (p *problem) shortfall(c *candidate) (chosen, lost string) {
 		return "", ""
 	case c.neverReached(target):
 		return reasonClosestNever, reasonNever
+	case c.isReachedOnce:
+		return reasonOnce, reasonOnce
 	case !c.isMeasured:
 		return reasonBlindRun, reasonBlind
 	}

@@ -29,7 +29,7 @@ func Warn(j *cluster.Job, q *Question, a *schemas.Advice) *schemas.Risk {
 	}
 	if warned {
 		r.Cause = j.Risk.Cause
-		r.Message = fmt.Sprintf("all clear: %s, SLO met with probability %s", needed(r),
+		r.Message = fmt.Sprintf("all clear: %s, SLO met%s with probability %s", needed(r), reached(q, a),
 			schemas.FormatProbability(r.Probability))
 		return r
 	}
@@ -40,7 +40,7 @@ func Warn(j *cluster.Job, q *Question, a *schemas.Advice) *schemas.Risk {
 			r.AccuracyLoss = new(*now.PredictedAccuracy - *c.PredictedAccuracy)
 		}
 	}
-	r.Message = warning(r)
+	r.Message = warning(r, reached(q, a))
 	return r
 }
 
@@ -61,10 +61,18 @@ func riskOf(j *cluster.Job, q *Question, a *schemas.Advice, cleared bool) (*sche
 	}
 }
 
+// reached returns what the probability of a job is about beside its SLO.
+func reached(q *Question, a *schemas.Advice) string {
+	if a.Chosen.AccuracyProbability == nil {
+		return ""
+	}
+	return fmt.Sprintf(" and accuracy %.4g reached", q.Request.TargetAccuracy)
+}
+
 // warning returns the message of a risk.
-func warning(r *schemas.Risk) string {
-	s := fmt.Sprintf("%s: the SLO is met with probability %s, %.4g was requested; %s",
-		needed(r), schemas.FormatProbability(r.Probability), r.Confidence, causeText[r.Cause])
+func warning(r *schemas.Risk, reached string) string {
+	s := fmt.Sprintf("%s: the SLO is met%s with probability %s, %.4g was requested; %s",
+		needed(r), reached, schemas.FormatProbability(r.Probability), r.Confidence, causeText[r.Cause])
 	if r.BatchSize == 0 {
 		return s
 	}

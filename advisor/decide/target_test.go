@@ -3,10 +3,13 @@ package decide_test
 import (
 	"maps"
 	"math"
+	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"courier/advisor/advisortest"
 	"courier/advisor/cluster"
 	"courier/advisor/decide"
 	"courier/schemas"
@@ -111,4 +114,38 @@ func TestDecide_TheTargetOfARunningJobFollowsOneDistribution(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A target that one run has reached is probable, though a promise needs two.
+func TestDecide_ATargetThatOneRunHasReached(t *testing.T) {
+	k := training{epochs: 9, startup: 20, epoch: every(1, 60, 60)}
+	var history []advisortest.Run
+	for n, want := range []schemas.Decision{schemas.Exploring, schemas.MeetsSLO} {
+		run := k.draw(n, evidenceBegin.Add(time.Duration(n)*time.Hour), rand.New(rand.NewPCG(1, 1)))
+		for i := range run.Epochs {
+			run.Epochs[i].Accuracy = float64(i+1) / 10
+		}
+		history = append(history, run)
+		files, err := advisortest.Fit(t.Context(), history, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := askTarget(t, advisortest.LoadFiles(t, files))
+		isReasonNamed := strings.Contains(a.Message, "too few runs of model m have reached accuracy 0.9")
+		if a.Decision != want || *a.Chosen.AccuracyProbability < 0.9 || a.Chosen.Epochs < 10 ||
+			isReasonNamed != (want == schemas.Exploring) {
+			t.Errorf("%d runs reached the target: %s, accuracy with probability %v after %d epochs: %s; want %s",
+				n+1, a.Decision, *a.Chosen.AccuracyProbability, a.Chosen.Epochs, a.Message, want)
+		}
+	}
+}
+
+func askTarget(t *testing.T, r decide.Regressors) *schemas.Advice {
+	t.Helper()
+	state := cluster.New()
+	node := &schemas.Sample{Node: "n", Cores: evidenceNode.Cores, CPUModel: evidenceNode.CPUModel}
+	state.Apply(node, 1, evidenceBegin)
+	q := schemas.JobRequest{JobID: "job", Model: "m", CPUs: schemas.CPUs{1}, BatchSizes: []int{32}, MaxEpochs: 30,
+		TargetAccuracy: 0.9, Nodes: []string{"n"}, SLO: schemas.Duration(24 * time.Hour)}.WithDefaults()
+	return decide.Decide(decide.Ask(state, q, evidenceBegin), r, evidenceBegin)
 }

@@ -14,8 +14,8 @@ func TestWarning_NamesTheCostOrTheGain(t *testing.T) {
 	for loss, want := range map[float64]string{
 		0.0224: "and costs 0.0224 of accuracy", -0.0224: "and gains 0.0224 of accuracy",
 	} {
-		got := warning(&schemas.Risk{BatchSize: 16, SavedProbability: &saved, AccuracyLoss: &loss})
-		if !strings.HasSuffix(got, want) {
+		got := warning(&schemas.Risk{BatchSize: 16, SavedProbability: &saved, AccuracyLoss: &loss}, " and more")
+		if !strings.HasSuffix(got, want) || !strings.Contains(got, "the SLO is met and more with probability") {
 			t.Errorf("with a loss of %g: %q, want %q at its end", loss, got, want)
 		}
 	}
