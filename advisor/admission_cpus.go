@@ -44,9 +44,7 @@ type askNodes func(nodes []string, now time.Time) *decide.Question
 // admitByShares returns advice for a job that may start under the plan for the CPUs of its node, or
 // nil. If everywhere is set and the job names no node, it may also start on another node than that of
 // its placement.
-func (a *Advisor) admitByShares(
-	held *schemas.Advice, everywhere bool, ask askNodes,
-) *schemas.Advice {
+func (a *Advisor) admitByShares(held *schemas.Advice, everywhere bool, ask askNodes) *schemas.Advice {
 	now := a.now()
 	admitted, q := a.admitOn(held.Nodes, ask, now)
 	if admitted == nil && q != nil && everywhere {
@@ -68,9 +66,7 @@ func (a *Advisor) admitByShares(
 // admitOn returns advice for a job that may start on a node under the plan for its CPUs, or nil. It
 // returns no question if no plan can admit the job: it runs on several nodes, or it is not elastic and no
 // job may lend it CPUs. A job that may have several workers waits until its CPUs are free.
-func (a *Advisor) admitOn(
-	nodes []string, ask askNodes, now time.Time,
-) (*schemas.Advice, *decide.Question) {
+func (a *Advisor) admitOn(nodes []string, ask askNodes, now time.Time) (*schemas.Advice, *decide.Question) {
 	isFixed := a.o.MoveCPUs != MovesOn
 	a.mu.RLock()
 	q := ask(nodes, now)

@@ -60,9 +60,7 @@ func newElasticServer(t *testing.T, o Options, nodes ...string) *elasticServer {
 }
 
 // request returns the request of an elastic job of 1,000 epochs.
-func (s *elasticServer) request(
-	id string, slo time.Duration, nodes ...string,
-) schemas.JobRequest {
+func (s *elasticServer) request(id string, slo time.Duration, nodes ...string) schemas.JobRequest {
 	q := manyEpochs(id, slo)
 	q.CPUs, q.Elastic, q.Nodes = schemas.CPUs{1, 2}, true, nodes
 	return q

@@ -49,9 +49,7 @@ type unsent struct {
 	advice *schemas.Advice
 }
 
-func newOutbox(
-	publish func(context.Context, schemas.Event) (uint64, error), m *metrics, log *slog.Logger,
-) *outbox {
+func newOutbox(publish func(context.Context, schemas.Event) (uint64, error), m *metrics, log *slog.Logger) *outbox {
 	o := &outbox{publish: publish, metrics: m, log: log, jobs: map[string]*unsent{}}
 	o.changed = sync.NewCond(&o.mu)
 	return o

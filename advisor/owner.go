@@ -10,9 +10,7 @@ import (
 )
 
 // personSubmit is submit for a person, who becomes the owner of the job.
-func (a *Advisor) personSubmit(
-	ctx context.Context, person string, q *schemas.JobRequest,
-) (any, error) {
+func (a *Advisor) personSubmit(ctx context.Context, person string, q *schemas.JobRequest) (any, error) {
 	if q.User == "" {
 		q.User = person
 	}
@@ -32,9 +30,7 @@ func (a *Advisor) personSubmit(
 }
 
 // personCancel is cancelJob for a person, who must own the job.
-func (a *Advisor) personCancel(
-	ctx context.Context, person string, q *schemas.JobCancelRequest,
-) (any, error) {
+func (a *Advisor) personCancel(ctx context.Context, person string, q *schemas.JobCancelRequest) (any, error) {
 	owner, known, err := a.ownerOf(ctx, q.JobID)
 	if err != nil {
 		return nil, err

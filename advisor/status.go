@@ -206,9 +206,7 @@ type statusDraft struct {
 
 // draftStatus completes the status of a job by what the cluster shows, and adds the question for complete
 // if the job runs.
-func draftStatus(
-	c *cluster.Cluster, j *cluster.Job, status schemas.JobStatus, now time.Time,
-) statusDraft {
+func draftStatus(c *cluster.Cluster, j *cluster.Job, status schemas.JobStatus, now time.Time) statusDraft {
 	d := statusDraft{status: status}
 	if j.State == schemas.StateQueued {
 		d.status.QueuePosition = c.QueuePosition(j)

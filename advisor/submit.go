@@ -79,9 +79,7 @@ func (a *Advisor) answerOrAdmit(ctx context.Context, q schemas.JobRequest) (*sch
 // nothing of an old job, so the event log is read for these. For an unknown ID the log is not read,
 // because PublishOnce refuses an ID that is recorded. With an admission policy the log is read
 // nevertheless, so that no admission is granted to a recorded ID.
-func (a *Advisor) submittedBefore(
-	ctx context.Context, q *schemas.JobRequest,
-) (*schemas.Advice, error) {
+func (a *Advisor) submittedBefore(ctx context.Context, q *schemas.JobRequest) (*schemas.Advice, error) {
 	a.mu.RLock()
 	j := a.cluster.Job(q.JobID)
 	if j != nil && j.Answer != nil {
@@ -107,9 +105,7 @@ func (a *Advisor) submittedBefore(
 
 // firstAdvice returns the recorded advice of a request whose ID is in the event log, or a conflict
 // if the ID belongs to a different request.
-func (a *Advisor) firstAdvice(
-	ctx context.Context, q *schemas.JobRequest,
-) (*schemas.Advice, error) {
+func (a *Advisor) firstAdvice(ctx context.Context, q *schemas.JobRequest) (*schemas.Advice, error) {
 	recorded, err := a.submission(ctx, q.JobID)
 	if err != nil {
 		return nil, err

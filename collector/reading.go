@@ -227,9 +227,7 @@ func cpuBetween(before, after nodeReading) (busy, ioWait *float64) {
 
 // rateBetween returns the rate of a counter, in units per second. It combines the increases of the devices
 // that are in both readings.
-func rateBetween(
-	before, after map[string]float64, interval float64, combine func(a, b float64) float64,
-) *float64 {
+func rateBetween(before, after map[string]float64, interval float64, combine func(a, b float64) float64) *float64 {
 	increase, found := 0.0, false
 	for device, a := range after {
 		b, isKnown := before[device]

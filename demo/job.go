@@ -29,9 +29,7 @@ func jobRequest(q schemas.JobRequest) schemas.JobRequest {
 // runJob runs the workload in a process of its own, as courier run does with the command of a user.
 // It uses the advised batch size if batch is 0. It returns after the advisor has recorded the end of
 // the job, so that the next job has no neighbour.
-func (d *demo) runJob(
-	ctx context.Context, q schemas.JobRequest, batch int, seed uint32,
-) (runner.Result, error) {
+func (d *demo) runJob(ctx context.Context, q schemas.JobRequest, batch int, seed uint32) (runner.Result, error) {
 	program, err := os.Executable()
 	if err != nil {
 		return runner.Result{}, fmt.Errorf("find this program: %w", err)

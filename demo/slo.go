@@ -55,9 +55,7 @@ type Result struct {
 
 // runSLOJobs runs three jobs. Each SLO leaves just enough time for one of the batch sizes: the
 // fastest, a middle one, and the slowest.
-func (d *demo) runSLOJobs(
-	ctx context.Context, typical []typicalTime, noise float64,
-) (*Result, error) {
+func (d *demo) runSLOJobs(ctx context.Context, typical []typicalTime, noise float64) (*Result, error) {
 	result := &Result{NoiseRatio: noise, Skipped: []string{}}
 	margin := min(max(minMargin, noiseMargin*noise), maxMargin)
 	d.printf("")

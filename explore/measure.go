@@ -94,9 +94,7 @@ func (m *Runner) job(ctx context.Context, b Block, number int, await func()) (Me
 }
 
 // options returns the options of a job.
-func (m *Runner) options(
-	b Block, await func(), out *os.File, messages *bytes.Buffer,
-) runner.Options {
+func (m *Runner) options(b Block, await func(), out *os.File, messages *bytes.Buffer) runner.Options {
 	o := m.Job
 	o.Command = runner.FillPlaceholders(m.Options.Command,
 		gpusPlaceholder, strconv.Itoa(b.GPUs), replicationPlaceholder, strconv.Itoa(b.Replication))

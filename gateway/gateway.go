@@ -124,9 +124,7 @@ func (g *Gateway) request(ctx context.Context, subject string, request, reply an
 
 // requestFor sends a request in the name of the user of ctx, who may change only their own jobs.
 // Without tokens, and for a cancellation by an admin, it sends the request in no name.
-func (g *Gateway) requestFor(
-	ctx context.Context, subject string, request, reply any, timeout time.Duration,
-) error {
+func (g *Gateway) requestFor(ctx context.Context, subject string, request, reply any, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	who := identityOf(ctx)

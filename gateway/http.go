@@ -85,9 +85,7 @@ func writeJSON(w http.ResponseWriter, status int, v any) error {
 }
 
 // readBody returns the body of a request if it is JSON and arrives within the timeout.
-func readBody(
-	w http.ResponseWriter, r *http.Request, timeout time.Duration,
-) (json.RawMessage, error) {
+func readBody(w http.ResponseWriter, r *http.Request, timeout time.Duration) (json.RawMessage, error) {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != "application/json" {
 		err := schemas.Invalid("", "want a body with content type application/json")

@@ -82,9 +82,7 @@ func (g *Gateway) cancelJob(w http.ResponseWriter, r *http.Request) error {
 }
 
 // forward sends a request to a service and responds with the unchanged reply.
-func (g *Gateway) forward(
-	w http.ResponseWriter, r *http.Request, subject string, request any,
-) error {
+func (g *Gateway) forward(w http.ResponseWriter, r *http.Request, subject string, request any) error {
 	var reply json.RawMessage
 	if err := g.request(r.Context(), subject, request, &reply); err != nil {
 		return err

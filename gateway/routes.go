@@ -217,9 +217,7 @@ func (g *Gateway) identify(r *http.Request) (who identity, unknownToken bool) {
 }
 
 // authorize rejects a request whose role is below the needed one.
-func authorize(
-	w http.ResponseWriter, needed Role, who identity, unknownToken bool,
-) error {
+func authorize(w http.ResponseWriter, needed Role, who identity, unknownToken bool) error {
 	if needed <= who.role {
 		return nil
 	}

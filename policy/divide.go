@@ -27,9 +27,7 @@ const stayFactor = 1.2
 
 // Redivide is Divide for running jobs. It favours the units that they hold, so that values that scatter
 // do not move units after each epoch.
-func Redivide(
-	jobs []Job, units []int, free int, step func(job, units int) (to int, value float64),
-) {
+func Redivide(jobs []Job, units []int, free int, step func(job, units int) (to int, value float64)) {
 	Divide(units, free, func(i, units int) (to int, value float64) {
 		to, value = step(i, units)
 		if to <= jobs[i].Units {

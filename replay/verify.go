@@ -179,9 +179,7 @@ func (v *verifier) decideAgain(r *LogRecord) attempt {
 }
 
 // repeat repeats a decision, with the moves of CPUs that were planned then.
-func repeat(
-	q *decide.Question, recorded *schemas.Advice, r decide.Regressors, at time.Time,
-) *schemas.Advice {
+func repeat(q *decide.Question, recorded *schemas.Advice, r decide.Regressors, at time.Time) *schemas.Advice {
 	switch {
 	case recorded == nil:
 	case recorded.Move != nil:
@@ -222,9 +220,7 @@ func (v *verifier) candidates(
 }
 
 // compare compares a decision with the recorded one: a whole advice, or the numbers of a warning.
-func compare(
-	r *LogRecord, q *decide.Question, recorded, again *schemas.Advice,
-) (*FieldDifference, error) {
+func compare(r *LogRecord, q *decide.Question, recorded, again *schemas.Advice) (*FieldDifference, error) {
 	if recorded != nil {
 		again.EventID, again.CauseSequence = recorded.EventID, recorded.CauseSequence
 		return firstDifference(r, recorded, again)

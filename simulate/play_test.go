@@ -46,9 +46,7 @@ func (r *recordingRule) Apply(e schemas.Event, sequence uint64, at time.Time) {
 	r.Rule.Apply(e, sequence, at)
 }
 
-func (r *recordingRule) Submit(
-	q schemas.JobRequest, on simulate.NodeLoad, at time.Time,
-) (*schemas.Advice, error) {
+func (r *recordingRule) Submit(q schemas.JobRequest, on simulate.NodeLoad, at time.Time) (*schemas.Advice, error) {
 	a, err := r.Rule.Submit(q, on, at)
 	r.advice = append(r.advice, a)
 	return a, err
@@ -166,9 +164,7 @@ func TestPlay_Conserves(t *testing.T) {
 
 type refuseEveryThird struct{ simulate.Rule }
 
-func (r refuseEveryThird) Submit(
-	q schemas.JobRequest, on simulate.NodeLoad, at time.Time,
-) (*schemas.Advice, error) {
+func (r refuseEveryThird) Submit(q schemas.JobRequest, on simulate.NodeLoad, at time.Time) (*schemas.Advice, error) {
 	a, err := r.Rule.Submit(q, on, at)
 	if err == nil && number(q.JobID)%3 == 0 {
 		a.Decision, a.Nodes = schemas.BestEffort, nil

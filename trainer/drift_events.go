@@ -50,9 +50,7 @@ func changedCorrections(
 }
 
 // correctionEvent returns the event of an active factor.
-func correctionEvent(
-	f *evidence.Factor, v *schemas.RegressorVersion, now time.Time,
-) *schemas.Drift {
+func correctionEvent(f *evidence.Factor, v *schemas.RegressorVersion, now time.Time) *schemas.Drift {
 	e := scopeOf(f)
 	e.Target, e.ModelDigest, e.CauseSequence = v.Target, v.ModelDigest, v.SinceSequence
 	e.EventID, e.At = schemas.DriftID(v.Target, v.Revision, correctionKey(e)), now

@@ -55,9 +55,7 @@ func epochEvent(job string, run, number uint32, s, seconds float64, set schemas.
 	return e
 }
 
-func ended(
-	job string, run uint32, outcome string, s, seconds float64, set schemas.Setting,
-) *schemas.Ended {
+func ended(job string, run uint32, outcome string, s, seconds float64, set schemas.Setting) *schemas.Ended {
 	e := &schemas.Ended{Setting: set, Outcome: outcome, DurationSeconds: seconds}
 	e.JobStamp = schemas.JobStamp{
 		Stamp: schemas.Stamp{EventID: schemas.EndedID(job, run, outcome), At: at(s)},

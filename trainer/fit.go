@@ -74,9 +74,7 @@ func stateOf(m *treefile.Manifest) *evidence.State {
 
 // evidenceRuns groups the examples of a target into runs, the unit of package evidence: the epochs
 // of one run of a job with one configuration and one load.
-func evidenceRuns(
-	target string, examples []Example, foreign schemas.ForeignColumns,
-) []evidence.Run {
+func evidenceRuns(target string, examples []Example, foreign schemas.ForeignColumns) []evidence.Run {
 	type key struct {
 		job string
 		run uint32
@@ -113,9 +111,7 @@ func jobRun(job string, run uint32) string { return fmt.Sprintf("%s/%d", job, ru
 
 // configurationOf returns the features that the predictions of a target depend on. Of the foreign
 // loads it includes the loads with a column.
-func configurationOf(
-	target string, x *Example, foreign schemas.ForeignColumns,
-) evidence.Configuration {
+func configurationOf(target string, x *Example, foreign schemas.ForeignColumns) evidence.Configuration {
 	c := evidence.Configuration{
 		Model: x.Model, Dataset: x.Dataset,
 		BatchSize: int(x.Features.BatchSize), CPUs: int(x.Features.CPUs),

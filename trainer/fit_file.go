@@ -24,9 +24,7 @@ type Files struct {
 }
 
 // manifestOf returns the manifest of a fit, without its state.
-func manifestOf(
-	target string, examples []Example, state *evidence.State, o Options,
-) treefile.Manifest {
+func manifestOf(target string, examples []Example, state *evidence.State, o Options) treefile.Manifest {
 	m := treefile.Manifest{
 		Target:    target,
 		Unit:      "seconds",
@@ -90,9 +88,7 @@ func countConfigurations(runs []evidence.Run) int {
 
 // fileFeatures returns the columns of a target. A row between the points of a file gets the
 // prediction of a point that agrees in the first columns, so the batch size is the last one.
-func fileFeatures(
-	target string, runs []evidence.Run, foreign schemas.ForeignColumns,
-) []treefile.Feature {
+func fileFeatures(target string, runs []evidence.Run, foreign schemas.ForeignColumns) []treefile.Feature {
 	models, nodes := map[string]bool{}, map[string]bool{}
 	for i := range runs {
 		models[schemas.ModelLevel(runs[i].Model, runs[i].Dataset)] = true

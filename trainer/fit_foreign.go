@@ -31,9 +31,7 @@ const (
 // their runs, and reports whether they differ from those of the champion. Its columns are kept, with their
 // typical values, unless they raise the held-out error: each change defines other configurations, which are
 // fitted from the start.
-func chooseForeign(
-	examples []Example, before *treefile.Manifest,
-) (columns schemas.ForeignColumns, isNew bool) {
+func chooseForeign(examples []Example, before *treefile.Manifest) (columns schemas.ForeignColumns, isNew bool) {
 	kept, begun := foreignOf(before), map[runKey]bool{}
 	later := slices.DeleteFunc(slices.Clone(examples), func(x Example) bool {
 		run := runKey{x.Job, x.Run}

@@ -88,19 +88,6 @@ func TestForeignColumns_LowerTheHeldOutError(t *testing.T) {
 	}
 }
 
-func TestForeignTrial_ErrorIsLowerWithTheForeignLoad(t *testing.T) {
-	examples := examplesWithForeignLoad(1, 120, 1)
-	columns := foreignColumns(examples)
-	trial := newForeignTrial(examples)
-	with, without := trial.errors(columns), trial.errors(nil)
-	if a, b := meanOf(with), meanOf(without); !(a < 0.7*b) {
-		t.Errorf("mean absolute log error %.4f with the foreign load, want below 0.7 times %.4f without it",
-			a, b)
-	}
-	t.Logf("mean absolute log error %.4f with the foreign load, want below 0.7 times %.4f without it",
-		meanOf(with), meanOf(without))
-}
-
 func TestFit_PredictsLongerTimesWithForeignLoad(t *testing.T) {
 	for seed := range uint64(3) {
 		examples := examplesWithForeignLoad(seed, 120, 1)
@@ -147,12 +134,6 @@ func TestFit_PredictsLongerTimesWithForeignLoad(t *testing.T) {
 		}
 		t.Logf("seed %d: held-out error %.3f with the foreign load, want below 0.3 times %.3f without it",
 			seed, with, without)
-	}
-}
-
-func TestFit_IgnoresForeignLoadWithoutEffect(t *testing.T) {
-	if m := fitEpochTimes(t, examplesWithForeignLoad(1, 120, 0), nil); len(foreignOf(m)) > 0 {
-		t.Errorf("columns %v, want none", columnsOf(foreignOf(m)))
 	}
 }
 

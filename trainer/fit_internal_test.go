@@ -43,9 +43,7 @@ func fitFiles(t *testing.T, target string, examples []Example, before *treefile.
 }
 
 // fitEpochTimes fits epoch times; before may be nil.
-func fitEpochTimes(
-	t *testing.T, examples []Example, before *treefile.Manifest,
-) *treefile.Manifest {
+func fitEpochTimes(t *testing.T, examples []Example, before *treefile.Manifest) *treefile.Manifest {
 	t.Helper()
 	files := fitFiles(t, schemas.TargetEpochTime, examples, before)
 	file, err := treefile.Load(files.Model, files.Manifest)
@@ -139,49 +137,6 @@ func TestFit_FilesOfOtherTargets(t *testing.T) {
 		got, err := file.Predict([]float64{0, epoch, 64})
 		if err != nil || math.Abs(got-want) > 0.03 {
 			t.Errorf("accuracy after %g epochs: the file has %g, %v, want about %g", epoch, got, err, want)
-		}
-	}
-}
-
-// Runs that all take longer correct the predictions of every batch size immediately, including
-// batch sizes without new runs.
-func TestFit_CorrectsDriftImmediately(t *testing.T) {
-	begin := time.Unix(1_790_000_000, 0)
-	batches := []uint32{16, 32, 64, 128, 256}
-	var examples []Example
-	run := func(n int, batch uint32, factor float64) {
-		s := factor * (4 + 400/float64(batch))
-		examples = append(examples,
-			epochExamples("mlp", n, batch, begin.Add(time.Duration(n)*time.Hour), s, s*1.01, s*0.99)...)
-	}
-	n := 0
-	for range 4 {
-		for _, batch := range batches {
-			run(n, batch, 1+0.01*float64(n%3))
-			n++
-		}
-	}
-	m := fitEpochTimes(t, examples, nil)
-	for _, batch := range batches[:4] { // no new run has batch size 256
-		run(n, batch, 1.5)
-		n++
-		m = fitEpochTimes(t, examples, m)
-	}
-	p, err := evidence.Compile(stateOf(m).Regressor)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, batch := range batches {
-		c := evidence.Configuration{
-			Model:     "mlp",
-			BatchSize: int(batch),
-			CPUs:      1,
-			NodeLoad:  evidence.NodeLoad{ConcurrentJobs: 1},
-		}
-		want := 1.5 * (4 + 400/float64(batch))
-		if got := p.Time(c, 1).Median(); math.Abs(got/want-1) > 0.08 {
-			t.Errorf("batch size %d: %g s after four slower runs, want about %g s", batch, got,
-				want)
 		}
 	}
 }

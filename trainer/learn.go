@@ -11,9 +11,7 @@ import (
 )
 
 // train fits targets on the current past. It logs an error.
-func (t *Trainer) train(
-	ctx context.Context, targets []string, reason fitReason,
-) (schemas.TrainReply, error) {
+func (t *Trainer) train(ctx context.Context, targets []string, reason fitReason) (schemas.TrainReply, error) {
 	begin := time.Now()
 	t.newEpochs.Store(0)
 	reply, err := t.trainEach(ctx, targets, reason)
@@ -25,9 +23,7 @@ func (t *Trainer) train(
 	return reply, err
 }
 
-func (t *Trainer) trainEach(
-	ctx context.Context, targets []string, reason fitReason,
-) (schemas.TrainReply, error) {
+func (t *Trainer) trainEach(ctx context.Context, targets []string, reason fitReason) (schemas.TrainReply, error) {
 	reply := schemas.TrainReply{Promoted: []schemas.Promoted{}}
 	last, err := t.bus.LastSequence(ctx, schemas.StreamJob)
 	if err != nil {
@@ -76,9 +72,7 @@ func (t *Trainer) learn(
 }
 
 // fit fits one target, and updates the state of its champion.
-func (t *Trainer) fit(
-	ctx context.Context, l *exampleSet, target string,
-) (*fittedCandidate, error) {
+func (t *Trainer) fit(ctx context.Context, l *exampleSet, target string) (*fittedCandidate, error) {
 	begin, examples := time.Now(), l.examples
 	t.metrics.examples.WithLabelValues(target).Set(float64(len(examples)))
 	if len(examples) == 0 {

@@ -15,9 +15,7 @@ var (
 
 // runOn returns the events of a run of one epoch that starts at second s. They report the hardware
 // of its nodes; with nil they are like events of versions without hardware.
-func runOn(
-	job string, s float64, cores uint32, told []schemas.Hardware, nodes ...string,
-) []schemas.Event {
+func runOn(job string, s float64, cores uint32, told []schemas.Hardware, nodes ...string) []schemas.Event {
 	set := setting(16, 2)
 	set.Nodes = nodes
 	begin, e := started(job, 1, s, set), epochEvent(job, 1, 1, s+2, 2, set)

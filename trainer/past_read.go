@@ -71,9 +71,7 @@ func (t *Trainer) readJobs(ctx context.Context, out chan<- logUpdate) error {
 //
 // The database does not store when an event was stored in the log. It was not before the time of
 // any event with a lower sequence; this separates imported runs from current ones.
-func (t *Trainer) readDatabase(
-	ctx context.Context, since time.Time, send func(logUpdate) error,
-) (last uint64) {
+func (t *Trainer) readDatabase(ctx context.Context, since time.Time, send func(logUpdate) error) (last uint64) {
 	h := t.database(ctx)
 	if h == nil {
 		return 0

@@ -135,9 +135,7 @@ func (t *Trainer) champion(ctx context.Context, target string) (schemas.Champion
 }
 
 // publishCandidate stores the files of a candidate and publishes that it was trained.
-func (t *Trainer) publishCandidate(
-	ctx context.Context, c *fittedCandidate, target string, g *schemas.Grounds,
-) error {
+func (t *Trainer) publishCandidate(ctx context.Context, c *fittedCandidate, target string, g *schemas.Grounds) error {
 	if err := t.storeFiles(ctx, c); err != nil {
 		return err
 	}

@@ -15,9 +15,7 @@ import (
 
 // New returns a trainer that is not running yet. history returns the database's events, or nil
 // while there is no database: then all events come from the log.
-func New(
-	b *bus.Bus, history func() History, o Options, log *slog.Logger, reg prometheus.Registerer,
-) *Trainer {
+func New(b *bus.Bus, history func() History, o Options, log *slog.Logger, reg prometheus.Registerer) *Trainer {
 	o = o.withDefaults()
 	t := &Trainer{
 		bus:            b,

@@ -38,9 +38,7 @@ func startTrainer(t testing.TB, b *bus.Bus, o trainer.Options) (stop func()) {
 	return beginTrainer(t, b, nil, o)
 }
 
-func beginTrainer(
-	t testing.TB, b *bus.Bus, history func() trainer.History, o trainer.Options,
-) (stop func()) {
+func beginTrainer(t testing.TB, b *bus.Bus, history func() trainer.History, o trainer.Options) (stop func()) {
 	tr := trainer.New(b, history, o, slog.New(slog.DiscardHandler), nil)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -332,9 +330,7 @@ type countingHistory struct {
 	asked atomic.Int64
 }
 
-func (c *countingHistory) Events(
-	ctx context.Context, since time.Time, yield func(schemas.Event) error,
-) error {
+func (c *countingHistory) Events(ctx context.Context, since time.Time, yield func(schemas.Event) error) error {
 	c.asked.Add(1)
 	return c.laggingHistory.Events(ctx, since, yield)
 }
@@ -373,9 +369,7 @@ type recordingHistory struct {
 	since  atomic.Int64 // Unix seconds
 }
 
-func (w *recordingHistory) Events(
-	_ context.Context, since time.Time, yield func(schemas.Event) error,
-) error {
+func (w *recordingHistory) Events(_ context.Context, since time.Time, yield func(schemas.Event) error) error {
 	w.since.Store(since.Unix())
 	for _, e := range w.events {
 		at := time.Time{}

@@ -56,9 +56,7 @@ func trialDir(dir string, g *Segment) string {
 }
 
 // Measure runs a segment. It is a Measure.
-func (l *Launcher) Measure(
-	ctx context.Context, g Segment, values []string, report func(TrialEpoch),
-) (Ending, error) {
+func (l *Launcher) Measure(ctx context.Context, g Segment, values []string, report func(TrialEpoch)) (Ending, error) {
 	path, dir := l.logPath(&g), trialDir(l.Dir, &g)
 	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.MkdirAll(dir, 0o755)); err != nil {
 		return Ending{}, err

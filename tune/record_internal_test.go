@@ -22,9 +22,7 @@ func recordOptions() Options {
 }
 
 // instant measures a segment at once: the accuracy rises with the number of the trial.
-func instant(
-	ctx context.Context, g Segment, _ []string, report func(TrialEpoch),
-) (Ending, error) {
+func instant(ctx context.Context, g Segment, _ []string, report func(TrialEpoch)) (Ending, error) {
 	for epoch := g.From + 1; epoch <= g.Epochs; epoch++ {
 		if ctx.Err() != nil {
 			return Ending{Outcome: OutcomeStopped}, nil

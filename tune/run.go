@@ -82,9 +82,7 @@ func (t *Tuning) prepare() (g *Segment, reason string, err error) {
 }
 
 // runSegment runs a segment and sends its messages.
-func runSegment(
-	ctx context.Context, g Segment, values []string, measure Measure, messages chan<- segmentMessage,
-) {
+func runSegment(ctx context.Context, g Segment, values []string, measure Measure, messages chan<- segmentMessage) {
 	ending, err := measure(ctx, g, values, func(e TrialEpoch) {
 		messages <- segmentMessage{id: g.ID, epoch: &e}
 	})

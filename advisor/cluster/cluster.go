@@ -90,9 +90,7 @@ func (c *Cluster) CountAtRisk() (n int) {
 // NewestFirst returns the jobs whose state matches a selection, the newest first. It begins with the
 // job that follows the job named by after, or with the newest job if after is empty. known is false
 // if the named job is unknown.
-func (c *Cluster) NewestFirst(
-	after string, selection schemas.StateSelection,
-) (jobs iter.Seq[*Job], known bool) {
+func (c *Cluster) NewestFirst(after string, selection schemas.StateSelection) (jobs iter.Seq[*Job], known bool) {
 	older := c.order.all
 	if after != "" {
 		j := c.jobs[after]

@@ -177,9 +177,7 @@ func (c *Cluster) meanLoad(from, to []LoadIntegral) (load LoadOnNode, node strin
 // foreignDuring returns the foreign load during an epoch, and updates the foreign load of the node.
 // before is the end of the previous epoch, or the start of the run. The result is unknown if a job
 // came or left during the epoch. It depends on job events only, so that a replay repeats it.
-func (c *Cluster) foreignDuring(
-	j *Job, e *schemas.Epoch, before, storedAt time.Time,
-) (f schemas.Foreign) {
+func (c *Cluster) foreignDuring(j *Job, e *schemas.Epoch, before, storedAt time.Time) (f schemas.Foreign) {
 	j.Usage = schemas.UsageOf(e, before)
 	if len(e.Nodes) != 1 {
 		return f

@@ -158,9 +158,7 @@ func (c *Cluster) mayStopEarly(j *Job, e *schemas.Ended) bool {
 // applyToJob finds or creates the job, applies the change, and updates the indices. It returns nil
 // if change reports that nothing changed. at is the time of the event, storedAt the time at which
 // the stream stored it.
-func (c *Cluster) applyToJob(
-	id string, sequence uint64, at, storedAt time.Time, change func(*Job) bool,
-) *Job {
+func (c *Cluster) applyToJob(id string, sequence uint64, at, storedAt time.Time, change func(*Job) bool) *Job {
 	known := c.jobs[id]
 	j := known
 	switch {

@@ -28,9 +28,7 @@ func (p *problem) evidenceOf(
 
 // timeEvidence reports the runs behind a predicted time. If the load changes during the job, these
 // are the runs of the least certain prediction.
-func (p *problem) timeEvidence(
-	alt *schemas.Alternative, e *evidence.EpochTime,
-) *schemas.TimeEvidence {
+func (p *problem) timeEvidence(alt *schemas.Alternative, e *evidence.EpochTime) *schemas.TimeEvidence {
 	r := p.r.EpochTime
 	if !e.Known() {
 		e = new(r.rest(p.configuration(alt.BatchSize, alt.CPUs), nil, int(p.EpochsDone()+alt.Epochs)))

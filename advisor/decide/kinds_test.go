@@ -142,9 +142,7 @@ func (k *training) draw(n int, now time.Time, r *rand.Rand) advisortest.Run {
 }
 
 // follow submits a run, and predicts it after each of its epochs. It returns its end.
-func (k *training) follow(
-	t *testing.T, run *advisortest.Run, fitted decide.Regressors, n int, v *verdict,
-) time.Time {
+func (k *training) follow(t *testing.T, run *advisortest.Run, fitted decide.Regressors, n int, v *verdict) time.Time {
 	state, now, sequence := cluster.New(), run.StartedAt, uint64(0)
 	apply := func(e schemas.Event, at time.Time) {
 		sequence++

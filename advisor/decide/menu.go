@@ -12,9 +12,7 @@ import (
 // menu lists other ways to run the job. If the chosen alternative breaks a promise or misses the
 // SLO, they avoid that. If the request leaves the SLO or the epochs open, they are the
 // Pareto-optimal choices.
-func (p *problem) menu(
-	without unaffected, all []candidate, a *schemas.Advice,
-) (choices []schemas.Choice) {
+func (p *problem) menu(without unaffected, all []candidate, a *schemas.Advice) (choices []schemas.Choice) {
 	if p.Request.SLO == 0 || p.Request.Epochs == 0 {
 		choices = p.paretoChoices(all)
 	}

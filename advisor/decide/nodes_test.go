@@ -25,9 +25,7 @@ func fitOn(nodes ...schemas.Hardware) advisortest.Fitting {
 }
 
 // askOn decides about a job of 10 epochs with batch size 16 on 2 CPUs.
-func askOn(
-	r decide.Regressors, c *cluster.Cluster, now time.Time, nodes ...string,
-) *schemas.Advice {
+func askOn(r decide.Regressors, c *cluster.Cluster, now time.Time, nodes ...string) *schemas.Advice {
 	q := schemas.JobRequest{
 		JobID:      "asked",
 		Model:      advisortest.Model,

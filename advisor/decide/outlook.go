@@ -41,9 +41,7 @@ func (o *outlook) upperBound(confidence float64) (seconds float64, ok bool) {
 // outlook returns the distribution of the remaining time of a job, forecast in seconds: the sum of its
 // remaining start-up and of its remaining epochs. Of the start-up or the epoch in progress, the time that has
 // passed is certain, and the rest is not.
-func (j *simulatedJob) outlook(
-	seconds float64, e *evidence.EpochTime, startup evidence.Distribution,
-) outlook {
+func (j *simulatedJob) outlook(seconds float64, e *evidence.EpochTime, startup evidence.Distribution) outlook {
 	o := outlook{isExtrapolated: e.Known() && !e.Support.Promisable()}
 	if !e.Known() || !(seconds > 0) || math.IsInf(seconds, 1) {
 		return o

@@ -150,9 +150,7 @@ func (r *Regressor) epochTime(
 }
 
 // rest predicts by past runs and the job's own epochs, or by its own epochs alone.
-func (r *Regressor) rest(
-	c evidence.Configuration, done []evidence.Span, total int,
-) evidence.EpochTime {
+func (r *Regressor) rest(c evidence.Configuration, done []evidence.Span, total int) evidence.EpochTime {
 	var e evidence.EpochTime
 	if r != nil {
 		e = r.evidence.Rest(c, done, total)
@@ -216,9 +214,7 @@ type nodeState struct {
 }
 
 // timeConfiguration returns the configuration that determines an epoch time.
-func (r *Regressor) timeConfiguration(
-	t trainedOn, batch, cpus uint32, on nodeState,
-) evidence.Configuration {
+func (r *Regressor) timeConfiguration(t trainedOn, batch, cpus uint32, on nodeState) evidence.Configuration {
 	c := t.configuration(batch, cpus)
 	if r == nil {
 		return c

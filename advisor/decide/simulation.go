@@ -81,9 +81,7 @@ type progressPoint struct{ at, epochs float64 }
 
 // addNodes returns the indices of the nodes of a job, which it adds on first use. hardware and
 // foreign are in the order of nodes and may be shorter.
-func (s *simulation) addNodes(
-	nodes []string, hardware []schemas.Hardware, foreign []schemas.Foreign,
-) []int {
+func (s *simulation) addNodes(nodes []string, hardware []schemas.Hardware, foreign []schemas.Foreign) []int {
 	at := make([]int, 0, max(1, len(nodes)))
 	for i, name := range nodesOrAny(nodes) {
 		n := simulatedNode{name: name}

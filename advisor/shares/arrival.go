@@ -78,9 +78,7 @@ func (s *Pool) MakeRoom(q *decide.Question, r decide.Regressors, now time.Time) 
 
 // grant returns the CPUs of a new job, and the loans that make room for them. It returns 0 if the
 // deadline policy does not start the job.
-func (s *Pool) grant(
-	q *decide.Question, r decide.Regressors, now time.Time,
-) (cpus int, loans []schemas.Loan) {
+func (s *Pool) grant(q *decide.Question, r decide.Regressors, now time.Time) (cpus int, loans []schemas.Loan) {
 	arrival := s.arrival(q, r, now)
 	if len(arrival.Options[0].Curve) == 0 {
 		return 0, nil

@@ -103,9 +103,7 @@ func costMessage(m *schemas.PlannedMove, with, without *schemas.Alternative) str
 
 // predictByOwnEpochs fills in the times of a move that the job's own epochs predict. They are
 // extrapolated, so they have neither a bound nor a probability.
-func predictByOwnEpochs(
-	q *decide.Question, a *schemas.Advice, unmoved *schemas.Alternative, speedRatio float64,
-) {
+func predictByOwnEpochs(q *decide.Question, a *schemas.Advice, unmoved *schemas.Alternative, speedRatio float64) {
 	seconds := unmoved.PredictedSeconds
 	if seconds == nil {
 		seconds = q.Self.RemainingSeconds()

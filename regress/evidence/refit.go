@@ -63,9 +63,7 @@ func (s *State) KeepBetter(before *State, runs []Run, since time.Time) ([]RefitS
 }
 
 // compareRefit scores the latest runs of a model since its served fit.
-func (s *Subject) compareRefit(
-	p *Predictor, runs []Run, since time.Time,
-) (score RefitScore, isWorse bool) {
+func (s *Subject) compareRefit(p *Predictor, runs []Run, since time.Time) (score RefitScore, isWorse bool) {
 	score = RefitScore{Model: s.Model, Dataset: s.Dataset}
 	var latest []int
 	for i := range runs {
@@ -95,9 +93,7 @@ func (s *Subject) compareRefit(
 
 // scoreRefit returns the log densities of a run by the served prediction and by the refit without the
 // run; ok is false if either has none.
-func (s *Subject) scoreRefit(
-	p *Predictor, runs []Run, i int,
-) (served, refit float64, ok bool) {
+func (s *Subject) scoreRefit(p *Predictor, runs []Run, i int) (served, refit float64, ok bool) {
 	r := &runs[i]
 	c, _, timed := r.curve()
 	if !timed {

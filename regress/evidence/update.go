@@ -136,9 +136,7 @@ func (s *State) findNodeDifferences(runs []Run) (since time.Time, usable []Run, 
 
 // regroup replaces the base by one that separates these nodes. It drops the drift found since then,
 // which may have been the difference between the nodes.
-func (s *State) regroup(
-	ctx context.Context, usable []Run, since time.Time, o Options,
-) (*State, error) {
+func (s *State) regroup(ctx context.Context, usable []Run, since time.Time, o Options) (*State, error) {
 	next := *s
 	earlier := slices.DeleteFunc(slices.Clone(s.Drift.Past), func(f Factor) bool {
 		return !f.Since.Before(since)

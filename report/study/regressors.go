@@ -72,9 +72,7 @@ func (s *RunsAnalysis) compareRegressors(ctx context.Context, seed uint64) error
 	return nil
 }
 
-func (s *RunsAnalysis) comparison(
-	ctx context.Context, response string, seed uint64,
-) (*heldOutComparison, error) {
+func (s *RunsAnalysis) comparison(ctx context.Context, response string, seed uint64) (*heldOutComparison, error) {
 	c := &heldOutComparison{data: &baseline.Dataset{}, settings: s.Settings}
 	seconds := Numbers(s.Table, response)
 	columns := make([]int, len(s.Settings))

@@ -106,9 +106,7 @@ var (
 
 // namesOf returns the Courier metrics in a Prometheus expression. It checks that each is exported
 // and has the labels that the expression uses.
-func namesOf(
-	t *testing.T, have map[string][]string, where, expr string,
-) (metrics, labels []string) {
+func namesOf(t *testing.T, have map[string][]string, where, expr string) (metrics, labels []string) {
 	t.Helper()
 	for _, m := range ofCourier.FindAllStringSubmatch(expr, -1) {
 		own, known := have[m[1]]

@@ -180,13 +180,7 @@ type logAndTables struct {
 }
 
 // running starts NATS, ClickHouse and a store with their directories, calls do, and stops them.
-func running(
-	t *testing.T,
-	name string,
-	server *bustest.Server,
-	data string,
-	do func(t *testing.T, c *logAndTables),
-) {
+func running(t *testing.T, name string, server *bustest.Server, data string, do func(t *testing.T, c *logAndTables)) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) {
 		c := &logAndTables{

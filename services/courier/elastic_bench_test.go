@@ -132,9 +132,7 @@ func (q *trainingQueue) leave() {
 }
 
 // run runs a training of some epochs.
-func (q *trainingQueue) run(
-	id string, epochs int, slo time.Duration, batch int, cpus schemas.CPUs,
-) runner.Result {
+func (q *trainingQueue) run(id string, epochs int, slo time.Duration, batch int, cpus schemas.CPUs) runner.Result {
 	r, err := runner.Run(q.b.Context(), runner.Options{
 		Observer: collector.NewObserver(slog.New(slog.DiscardHandler)),
 		Request: schemas.JobRequest{

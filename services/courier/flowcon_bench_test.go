@@ -50,9 +50,7 @@ func BenchmarkFlowConRandom(b *testing.B) {
 }
 
 // benchmarkShares compares equal weights with floors of policy/quality.
-func benchmarkShares(
-	b *testing.B, floors []float64, threshold float64, draw func(repetition int) []sharedTraining,
-) {
+func benchmarkShares(b *testing.B, floors []float64, threshold float64, draw func(repetition int) []sharedTraining) {
 	if os.Getenv("COURIER_REAL") == "" {
 		b.Skip("a quiet machine is needed: set COURIER_REAL")
 	}

@@ -126,9 +126,7 @@ func (c *importCommand) read(w *environment, o importer.Options) (importer.ReadR
 const trainTimeout = 5 * time.Minute
 
 // publish publishes the runs that the log does not have yet, and fits the regressors.
-func (c *importCommand) publish(
-	w *environment, runs []*importer.PastRun, s *importer.Summary,
-) error {
+func (c *importCommand) publish(w *environment, runs []*importer.PastRun, s *importer.Summary) error {
 	b, err := c.connect(w)
 	if err != nil {
 		if !c.DryRun {

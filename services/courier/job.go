@@ -83,9 +83,7 @@ func ask[T any](
 }
 
 // send validates and sends a request, and decodes the reply.
-func (f askFlags) send(
-	w *environment, subject string, q schemas.Request, timeout time.Duration, reply any,
-) error {
+func (f askFlags) send(w *environment, subject string, q schemas.Request, timeout time.Duration, reply any) error {
 	if err := q.Validate(); err != nil {
 		return err
 	}

@@ -82,9 +82,7 @@ type cli struct {
 
 // run parses the command line and runs the sub-command. Signals end its context, except for courier
 // run, which forwards them to the command of the job.
-func run(
-	ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer,
-) error {
+func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) error {
 	var c cli
 	parser, err := newParser(&c, stdout, stderr)
 	if err != nil {

@@ -173,9 +173,7 @@ func portOf(address string) int {
 
 // choosePort returns a free port, and prints a message if it is not the usual one. last is the address of
 // the previous process.
-func (i *Instance) choosePort(
-	ctx context.Context, part, flag string, given, usual int, last string,
-) (int, error) {
+func (i *Instance) choosePort(ctx context.Context, part, flag string, given, usual int, last string) (int, error) {
 	p := services.Port{Flag: flag, Given: given, Default: usual, Last: portOf(last)}
 	port, note, err := p.Choose(ctx, "127.0.0.1")
 	if note != "" {

@@ -102,9 +102,7 @@ func (o *Options) pause() policy.Pause {
 }
 
 // Run plays a trace with the policy of a name.
-func Run(
-	ctx context.Context, trace []TraceJob, rates Throughputs, name string, o Options,
-) (*TraceScore, error) {
+func Run(ctx context.Context, trace []TraceJob, rates Throughputs, name string, o Options) (*TraceScore, error) {
 	if err := errors.Join(CheckPolicies([]string{name}), o.Validate()); err != nil {
 		return nil, err
 	}

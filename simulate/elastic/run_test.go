@@ -105,9 +105,7 @@ func TestRun_DeadlineKeepsItsPromises(t *testing.T) {
 // randomTrace returns 60 jobs. A job has a random row of the tables, as many iterations as it runs in
 // a random time on 1, 2 or 4 GPUs, and a deadline after 0.5 to 1.5 of this time, as in the traces of
 // ElasticFlow (Gu et al., ASPLOS 2023, section 6.1).
-func randomTrace(
-	arrivals *rand.Rand, rates elastic.Throughputs, gpus int, seed uint64,
-) []elastic.TraceJob {
+func randomTrace(arrivals *rand.Rand, rates elastic.Throughputs, gpus int, seed uint64) []elastic.TraceJob {
 	type row struct {
 		model string
 		batch int

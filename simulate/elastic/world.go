@@ -99,9 +99,7 @@ func (j *simulatedJob) end() time.Duration {
 }
 
 // play runs the trace to its end.
-func (w *world) play(
-	ctx context.Context, decide func(*policy.View) []policy.Move,
-) error {
+func (w *world) play(ctx context.Context, decide func(*policy.View) []policy.Move) error {
 	for now := w.nextEvent(); now < math.MaxInt64; now = w.nextEvent() {
 		if err := ctx.Err(); err != nil {
 			return err

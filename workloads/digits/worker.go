@@ -104,9 +104,7 @@ func (w *worker) step() {
 
 // descend is one step of gradient descent with momentum in double precision. It sets params to the
 // rounded exact parameters, and uses gradient as scratch space.
-func descend(
-	params []float32, exact, velocity []float64, gradient []float32, rate, momentum float64,
-) {
+func descend(params []float32, exact, velocity []float64, gradient []float32, rate, momentum float64) {
 	exact, velocity = exact[:len(gradient)], velocity[:len(gradient)]
 	for k, g := range gradient {
 		v := momentum*velocity[k] - rate*float64(g)
