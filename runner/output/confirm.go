@@ -83,9 +83,7 @@ func (r *recogniser) mayBeInitial() bool {
 	for _, x := range r.held {
 		x.number--
 	}
-	for i := range r.tracks {
-		r.tracks[i].base = max(r.tracks[i].base, 1)
-	}
+	r.setBase(1)
 	r.isShifted = true
 	return false
 }
@@ -129,7 +127,7 @@ func (r *recogniser) forget(b *block) {
 
 // isWhole reports whether the last block looks like an epoch that ended.
 func (r *recogniser) isWhole(b *block) bool {
-	if t := r.trackOfClass(); t != nil && t.isFractional && b.lastValue < float64(b.number)-0.1 {
+	if r.followed.isFractional && b.lastValue < float64(b.number)-0.1 {
 		return false
 	}
 	if r.requested > 0 && b.number >= r.requested {

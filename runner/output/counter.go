@@ -1,13 +1,15 @@
 package output
 
-import "math"
+import (
+	"maps"
+	"math"
+)
 
 // maxTracks bounds the counters that are watched.
 const maxTracks = 32
 
 // track is a counter that was seen: numbers with the same name and form.
 type track struct {
-	key          uint64
 	class        counter
 	last         float64
 	base         float64 // number of the first epoch, 0 or 1
@@ -139,38 +141,26 @@ func (r *recogniser) trackOf(f *field, class counter) *track {
 	if f.total > 0 {
 		key += 1 + uint64(f.total)<<48
 	}
-	for i := range r.tracks {
-		if r.tracks[i].key == key {
-			return &r.tracks[i]
-		}
+	if t := r.tracks[key]; t != nil {
+		return t
 	}
 	if class == countsEpochs {
 		r.rebase(f)
 	}
-	t := track{key: key, class: class, last: -1, base: 1}
+	if len(r.tracks) >= maxTracks {
+		maps.DeleteFunc(r.tracks, func(_ uint64, t *track) bool { return t.seen < 2 && t != r.followed })
+	}
+	if len(r.tracks) >= maxTracks {
+		return nil
+	}
+	t := &track{class: class, last: -1, base: 1}
 	t.isDead = f.total > 0 && f.total == float64(r.requested-1) && f.value == 1 // no 0/2 of 3 before
 	isBelow := f.total > 0 && f.total == float64(r.requested-1) && f.value > 1  // 3/3 of 4
 	if (f.value == 0 && f.isWhole || isBelow) && !f.isBar {
 		t.base = 0
 	}
-	return r.addTrack(t)
-}
-
-// addTrack adds a track. If there are too many, one that was seen once at most makes room. The tracks
-// never move, because a sighting refers to one.
-func (r *recogniser) addTrack(t track) *track {
-	if len(r.tracks) < maxTracks {
-		r.tracks = append(r.tracks, t)
-		return &r.tracks[len(r.tracks)-1]
-	}
-	for range r.tracks {
-		r.oldest = (r.oldest + 1) % maxTracks
-		if old := &r.tracks[r.oldest]; old.seen < 2 {
-			*old = t
-			return old
-		}
-	}
-	return nil
+	r.tracks[key] = t
+	return t
 }
 
 // progress is how far batches have come in the current epoch.
@@ -277,9 +267,7 @@ func (r *recogniser) rebase(f *field) {
 
 // countFromOne drops what was printed as epoch 0.
 func (r *recogniser) countFromOne() {
-	for i := range r.tracks {
-		r.tracks[i].base = 1
-	}
+	r.setBase(1)
 	r.drop()
 	r.next = newBlock()
 }
@@ -294,13 +282,11 @@ func (r *recogniser) drop() {
 	r.held, r.class, r.closing, r.lastClosing = nil, countsNothing, 0, 0
 }
 
-func (r *recogniser) trackOfClass() *track {
-	for i := range r.tracks {
-		if t := &r.tracks[i]; t.class == r.class && t.seen > 0 {
-			return t
-		}
+// setBase raises the number of the first epoch of all counters.
+func (r *recogniser) setBase(n float64) {
+	for _, t := range r.tracks {
+		t.base = max(t.base, n)
 	}
-	return nil
 }
 
 // isSetting reports whether the first number that was read may be a setting, such as epoch_num: 2.

@@ -123,7 +123,7 @@ func (r *recogniser) open(l *line, s sighting) {
 	if isFirst {
 		r.first = s.number
 	}
-	r.class = s.track.class
+	r.class, r.followed = s.track.class, s.track
 	b := newBlock()
 	if isFirst {
 		r.isBar = s.field.isBar
@@ -168,7 +168,7 @@ func (r *recogniser) take(l *line, s sighting, hasNumber bool, metrics int) {
 	// Where steps are divided into units, evaluations are at their ends.
 	isApart := func(c *block) bool { return c.lastValue != float64(c.number) && l.has(isHeldOut) }
 	if r.class == countsSteps && r.current != nil && !r.isConfirmed && isApart(r.current) {
-		r.trackOfClass().isDead = true
+		r.followed.isDead = true
 		r.drop()
 		return
 	}
@@ -212,11 +212,8 @@ func (r *recogniser) endsHere(l *line, p progress) bool {
 	if !r.isConfirmed || r.closing == 0 || l.template != r.closing || p == partial {
 		return false
 	}
-	if t := r.trackOfClass(); t != nil && t.isFractional &&
-		r.current.lastValue < float64(r.current.number)-1e-6 {
-		return false
-	}
-	return r.current.templates[l.template] == 1
+	isPart := r.followed.isFractional && r.current.lastValue < float64(r.current.number)-1e-6
+	return !isPart && r.current.templates[l.template] == 1
 }
 
 // closeCurrent ends the current epoch. Nothing is reported before the counter is confirmed.

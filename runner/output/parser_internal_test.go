@@ -134,7 +134,7 @@ func TestParser_ReadsTheUsersPattern(t *testing.T) {
 			"3 acc 0.975 | 100%",
 			"3 0 - 0.975",
 		},
-		{"above 1 without a %", `(?P<epoch>\d+) acc (?P<accuracy>[\d.]+)`, "3 acc 97.5", "3 0 - -"},
+		{"above 1 without a %", `(?P<epoch>\d+) acc (?P<accuracy>[\d.]+)`, "3 acc 97.5", "3 0 - 0.975"},
 		{"above 100 %", `(?P<epoch>\d+) acc (?P<accuracy>[\d.]+)`, "3 acc 200%", "3 0 - -"},
 		{
 			"not a number",

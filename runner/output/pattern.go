@@ -97,19 +97,12 @@ func (p *pattern) match(line []byte, at time.Time) []EpochReport {
 		r.Loss = &v
 	}
 	if v, ok := values["accuracy"]; ok {
-		rest := line[match[2*p.expression.SubexpIndex("accuracy")+1]:]
-		r.Accuracy = validAccuracy(toRatio(v, line, rest))
 		r.Metric = metricOf("accuracy", v)
+		rest := line[match[2*p.expression.SubexpIndex("accuracy")+1]:]
+		if v > 1 || bytes.HasPrefix(bytes.TrimLeft(rest, " "), []byte("%")) {
+			v = FromPercent(v)
+		}
+		r.Accuracy = validAccuracy(v)
 	}
 	return []EpochReport{r}
-}
-
-// toRatio converts a percentage to a ratio. A number is a percentage if a % follows it, or if it
-// is above 1 and the line contains a %.
-func toRatio(v float64, line, rest []byte) float64 {
-	isFollowed := bytes.HasPrefix(bytes.TrimLeft(rest, " "), []byte("%"))
-	if isFollowed || v > 1 && bytes.IndexByte(line, '%') >= 0 {
-		return v / 100
-	}
-	return v
 }

@@ -10,9 +10,9 @@ type recogniser struct {
 	requested int
 	scanner   scanner
 	table     table
-	tracks    []track
-	oldest    int     // track that made room last
+	tracks    map[uint64]*track
 	class     counter // that is followed; nothing before the first number
+	followed  *track  // that opened the current block
 	ranks     float64 // N of a column of ranks i/N; -1: ranks as in "0:"; 0: none
 	stage     uint64  // template of the lines that count the epochs of another part of the training
 	source    uint64  // the rank or process that is followed; 0: any
@@ -55,7 +55,7 @@ const maxHeld = 1024
 func newRecogniser(requested int) *recogniser {
 	return &recogniser{
 		requested: requested,
-		tracks:    make([]track, 0, maxTracks),
+		tracks:    map[uint64]*track{},
 		next:      newBlock(),
 		known:     map[uint64]bool{},
 	}
@@ -73,8 +73,8 @@ func (r *recogniser) restart() *recogniser {
 	next.isConfirmed, next.class, next.closing = true, r.class, r.closing
 	next.tracks, next.isFooter, next.early, next.isBar = r.tracks, r.isFooter, r.early, r.isBar
 	next.source, next.ranks = r.source, r.ranks
-	for i := range next.tracks {
-		next.tracks[i].last = -1
+	for _, t := range next.tracks {
+		t.last = -1
 	}
 	return next
 }
