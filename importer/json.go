@@ -106,14 +106,6 @@ func (s *jsonSource) value(line int, text []byte) error {
 		s.events.event(at, textOf(fields["subject"]), fields["event"])
 		return nil
 	}
-	if jobs := podsOf(text, fields); jobs != nil {
-		for _, cells := range jobs {
-			if err := s.add(record{line: line, cells: cells}); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
 	if name, list := nested(fields); list != nil && s.areRows(list[0], fields) {
 		delete(fields, name)
 		constants := map[string]string{}
@@ -141,8 +133,10 @@ func (s *jsonSource) areRows(element json.RawMessage, object map[string]json.Raw
 	}
 	row := of(inner)
 	isJob := has(row, FieldRunID) && has(row, FieldOutcome) && !has(of(object), FieldOutcome)
-	return has(row, FieldEpoch) || isJob || has(row, FieldModel, FieldBatchSize, FieldEpochs, FieldCommand) &&
+	isRun := has(row, FieldModel, FieldBatchSize, FieldEpochs, FieldCommand) &&
 		!has(of(object), FieldSeconds, FieldEpochSeconds, FieldEndedAt)
+	isOfKubernetes := inner["spec"] != nil
+	return has(row, FieldEpoch) || isJob || isRun || isOfKubernetes
 }
 
 // rows reads the elements of a list as rows, which have constants besides.
@@ -170,6 +164,7 @@ func (s *jsonSource) object(line int, constants map[string]string, fields map[st
 		row.cells = map[string]string{}
 	}
 	flatten(row.cells, "", fields)
+	completePod(row.cells)
 	for _, name := range epochLists {
 		if raw := fields[name]; raw != nil && raw[0] == '[' {
 			row.cells[name] = string(raw)

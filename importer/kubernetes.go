@@ -2,7 +2,6 @@ package importer
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"math"
 	"strconv"
@@ -12,29 +11,9 @@ import (
 // jobLabels are the labels of a pod that name its job, the preferred one last.
 var jobLabels = []string{"app.kubernetes.io/name", "app", "job-name", "batch.kubernetes.io/job-name"}
 
-// podsOf returns the cells of the pods or jobs in a document, as kubectl get -o json prints it; nil if it
-// has none. The document is also object.
-func podsOf(document []byte, object map[string]json.RawMessage) (jobs []map[string]string) {
-	var list struct {
-		Kind  string
-		Items []map[string]json.RawMessage
-	}
-	if json.Unmarshal(document, &list) != nil || list.Kind == "" {
-		return nil
-	}
-	for _, fields := range append(list.Items, object) {
-		cells := map[string]string{}
-		flatten(cells, "", fields)
-		if completePod(cells) {
-			jobs = append(jobs, cells)
-		}
-	}
-	return jobs
-}
-
-// completePod adds the cells of a run to those of a pod or a job, and reports whether it has a container. Its
+// completePod adds the cells of a run to those of a pod or a job of Kubernetes, as kubectl get -o json prints it. Its
 // training is the container whose command has a batch size or a number of epochs, or the first one.
-func completePod(cells map[string]string) bool {
+func completePod(cells map[string]string) {
 	form := "spec.containers.%d."
 	if cells["spec.template.spec.containers.0.name"] != "" {
 		form = "spec.template.spec.containers.%d."
@@ -48,6 +27,9 @@ func completePod(cells map[string]string) bool {
 		if n == 0 || isTraining && !isFound {
 			main, isFound, cells["command"] = container, isTraining, command
 		}
+	}
+	if n == 0 {
+		return // another object
 	}
 	cells["job_id"], cells["job_name"] = cells["metadata.name"], cells["metadata.name"]
 	for _, label := range jobLabels {
@@ -68,7 +50,6 @@ func completePod(cells map[string]string) bool {
 			cells["status.phase"] = endOf(cells[end+"exitCode"] == "0")
 		}
 	}
-	return n > 0
 }
 
 // kubeCPUs returns an amount of CPU, such as 4 or 3500m, as whole CPUs; "" for none.

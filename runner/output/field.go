@@ -51,22 +51,21 @@ type line struct {
 type scanner struct {
 	line
 	name        name
-	hasColon    bool   // a colon or an equals sign follows the name
-	isBracketed bool   // a bracket was opened without a name before it
-	indirect    name   // the name in "key": NAME, "value": NUMBER
-	isIndirect  bool   // the next word belongs to indirect
-	context     kind   // of a heading in the line: "Loss: train 0.5, val 0.6"
-	isTraining  bool   // the line is about the training by a word in brackets
-	isExcluded  bool   // the line is about something else, such as "best:"
-	isLocation  bool   // the number behind a colon is that of a line in a source file
-	isPair      bool   // the next number is that of a batch, behind the one of the epoch
-	isPart      bool   // the word that is looked up is part of a longer one
-	isLevel     bool   // the word was the level of a logger
-	isBar       bool   // a bar was read, and no number behind it
-	names       []name // of a list of names, whose numbers follow
-	isListed    bool   // its numbers are read
-	pending     kind   // of a name whose number was only a count: accuracy on 1000 images: 55%
-	durationEnd int    // where a duration that may be continued ended; 0: nowhere
+	hasColon    bool // a colon or an equals sign follows the name
+	isBracketed bool // a bracket was opened without a name before it
+	indirect    name // the name in "key": NAME, "value": NUMBER
+	isIndirect  bool // the next word belongs to indirect
+	context     kind // of a heading in the line: "Loss: train 0.5, val 0.6"
+	isTraining  bool // the line is about the training by a word in brackets
+	isExcluded  bool // the line is about something else, such as "best:"
+	isLocation  bool // the number behind a colon is that of a line in a source file
+	isPair      bool // the next number is that of a batch, behind the one of the epoch
+	isPart      bool // the word that is looked up is part of a longer one
+	isLevel     bool // the word was the level of a logger
+	isBar       bool // a bar was read, and no number behind it
+	isListed    bool // names without numbers stand in a list, whose numbers follow
+	pending     kind // of a name whose number was only a count: accuracy on 1000 images: 55%
+	durationEnd int  // where a duration that may be continued ended; 0: nowhere
 }
 
 // breakName drops a name without a number. Its scope holds for the rest of the line.
@@ -120,5 +119,5 @@ func (s *scanner) emit(f field) {
 	if len(s.fields) < maxFields {
 		s.fields = append(s.fields, f)
 	}
-	s.name, s.hasColon, s.isBracketed = name{}, false, false
+	s.name, s.hasColon, s.isBracketed, s.isListed = name{}, false, false, false
 }

@@ -11,10 +11,8 @@ import (
 // number reads the number at i, with its total, unit and mean, and returns where it ends.
 func (s *scanner) number(i int) int {
 	t := s.text
-	if len(s.names) > 0 {
-		if end := s.listed(i); end > i {
-			return end
-		}
+	if s.isListed && severalNumbers.Match(t[i:]) { // loss, acc = 0.5, 0.9
+		s.name.flags |= flagExcluded
 	}
 	if s.isLocation && i > 0 && t[i-1] == ':' {
 		s.isLocation = false
@@ -123,7 +121,7 @@ func (s *scanner) finish(f field, begin, end int) int {
 		s.name.hash = combine(s.name.hash, hashOf(s.text[begin:end]))
 		return end
 	}
-	if s.name.kind != kindNone && !s.isListed && isElement(s.text, begin, end) {
+	if s.name.kind != kindNone && isElement(s.text, begin, end) {
 		s.name.flags |= flagExcluded
 	}
 	s.durationEnd = 0
@@ -164,32 +162,8 @@ func (s *scanner) countsCorrect(f *field) bool {
 // index matches what follows the index of a name, as in "loss[0] = 0.5" and "Err[0]PerSample = 0.5".
 var index = regexp.MustCompile(`^\](?: ?[=:] ?[-\d]|\pL)`)
 
-// numbers matches a list of numbers, and aNumber one of them.
-var (
-	numbers = regexp.MustCompile(`^[-+]?\d[-+.\defEF]*%?(?:[ ,;|]+[-+]?\d[-+.\defEF]*%?)*`)
-	aNumber = regexp.MustCompile(`[^ ,;|]+`)
-)
-
-// listed reads the numbers at i behind a list of names, as in "loss, acc = 0.5, 0.9", and returns where they
-// end; i without such a list.
-func (s *scanner) listed(i int) int {
-	names := s.names
-	if s.names = names[:0]; !s.name.isEmpty() {
-		names = append(names, s.name)
-	}
-	end := i + len(numbers.Find(s.text[i:]))
-	each := aNumber.FindAllIndex(s.text[i:end], -1)
-	after := bytes.TrimLeft(s.text[end:], " ,;|)]")
-	if len(each) != len(names) || len(after) > 0 && isLetter(after[0]) { // 3, 5 batches are other numbers
-		return i
-	}
-	for j, at := range each {
-		s.name, s.isListed = names[j], true
-		end = max(end, s.number(i+at[0]))
-	}
-	s.isListed = false
-	return end
-}
+// severalNumbers matches the first of several numbers.
+var severalNumbers = regexp.MustCompile(`^[-+\d.eEf%]+[ ,;|]+[-+]?\d`)
 
 // list matches two numbers without names, which may follow another one, and cellForm one in a table.
 var (

@@ -15,7 +15,7 @@ const (
 
 // scan reads a line. The result is valid until the next call.
 func (s *scanner) scan(text []byte) *line {
-	*s = scanner{line: line{fields: s.fields[:0], text: text}, names: s.names[:0]}
+	*s = scanner{line: line{fields: s.fields[:0], text: text}}
 	for i := 0; i < len(text); {
 		i = s.next(i)
 	}
@@ -104,12 +104,10 @@ func (s *scanner) punctuation(c byte, i int) {
 	}
 }
 
-// list adds the name to those whose numbers follow, if it may be one of them.
+// list notes a name without a number in a list of names.
 func (s *scanner) list() {
 	n := &s.name
-	if !s.hasColon && (n.kind != kindNone || n.counter >= countsRounds || n.flags&flagSetting != 0) {
-		s.names = append(s.names, *n)
-	}
+	s.isListed = s.isListed || !s.hasColon && (n.kind != kindNone || n.counter >= countsRounds)
 }
 
 // dropFile removes the fields of a file's name, such as epoch=3-val_loss=0.5.ckpt, whose last point is at i.
