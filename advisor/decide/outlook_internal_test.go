@@ -3,6 +3,7 @@ package decide
 import (
 	"math"
 	"testing"
+	"time"
 
 	"courier/regress/evidence"
 )
@@ -43,18 +44,22 @@ func TestOutlook_IsNeverCertain(t *testing.T) {
 func TestOutlook_StartupInProgress(t *testing.T) {
 	e := evidence.EpochTime{Variance: 1e-4, Degrees: 30, Support: evidence.Measured}
 	startup := evidence.Distribution{Location: math.Log(20), Scale: 0.2, Degrees: 5}
-	at := func(left float64, startup evidence.Distribution) outlook {
-		return (&simulatedJob{plan: &plannedJob{startup: left}}).outlook(left+10, &e, startup)
+	at := func(passed float64, startup evidence.Distribution) outlook {
+		j := plannedJob{startup: 20}
+		if startup.Known() {
+			j.setProgress(&Member{Since: time.Duration(passed * 1e9)}, startup)
+		}
+		return (&simulatedJob{plan: &j}).outlook(max(20-passed, 0)+10, &e, startup)
 	}
-	fresh := at(20, startup)
+	fresh := at(0, startup)
 	bound, _ := fresh.upperBound(0.9)
-	for _, passed := range []float64{5, 10, 18} {
-		o := at(20-passed, startup)
+	for _, passed := range []float64{5, 10, 18, 19.9, 20.1} {
+		o := at(passed, startup)
 		if p, _ := o.inTime(bound - passed); math.Abs(p-0.9) > 0.02 {
 			t.Errorf("after %g s of the start-up: probability %.3f, want 0.9 as before", passed, p)
 		}
 	}
-	if o := at(20, evidence.Distribution{}); math.Abs(o.Median()-30) > 1e-6 {
+	if o := at(0, evidence.Distribution{}); math.Abs(o.Median()-30) > 1e-6 {
 		t.Errorf("with an unknown start-up of 20 s: %g s, want 30", o.Median())
 	}
 }

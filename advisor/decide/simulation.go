@@ -54,8 +54,8 @@ func (j *plannedJob) setProgress(m *Member, startup evidence.Distribution) {
 			j.block = float64(max(1, min(m.ObservedEpochs[n-1].Count, m.epochsLeft())))
 		}
 	default:
-		left := startup.Median() - m.Since.Seconds()
-		j.startup, j.spent = max(0, left), max(0, -left)
+		left := startup.Median() - m.Since.Seconds() // a start-up may last until the first epoch is reported
+		j.startup, j.spent = max(tinySeconds, left), max(0, -left)
 	}
 }
 
