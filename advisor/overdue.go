@@ -14,7 +14,7 @@ func (a *Advisor) overdueQuestions(now time.Time) (all []causedQuestion) {
 	for j := range a.cluster.Running() {
 		since := min(now.Sub(j.ProgressAt), now.Sub(a.listeningSince))
 		isOver := j.Advice != nil && j.Advice.PredictedSeconds != nil && now.After(predictedEnd(j.Advice))
-		isOverdue := isOver || decide.IsOverdue(j.ObservedEpochs, since)
+		isOverdue := isOver || decide.IsOverdue(j.ObservedEpochs, j.Together, since)
 		if isOverdue && j.EpochsDone < j.Setting.Epochs && !j.IsAtRisk() {
 			q := decide.AskRunning(a.cluster, j, now)
 			q.Self.Since = since

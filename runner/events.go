@@ -49,6 +49,7 @@ func (j *job) addHeld(reports []output.EpochReport) {
 		j.confirmControl(f)
 		j.learnBatchSize(f)
 		e := j.epochEvent(f, &node, used, len(accepted))
+		e.FollowingEpochs = accepted[len(accepted)-1].Epoch - f.Epoch
 		j.result.Epochs = append(j.result.Epochs, *e)
 		if f.Accuracy != nil {
 			j.result.Accuracy = f.Accuracy

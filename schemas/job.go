@@ -196,6 +196,8 @@ type Epoch struct {
 	DurationSeconds float64 `json:"duration_seconds" ch:"duration_seconds"`
 	// "reported" or "arrival"
 	DurationSource string `json:"duration_source" ch:"duration_source"`
+	// Epochs that the job reported together with this one and whose events follow.
+	FollowingEpochs uint32 `json:"following_epochs,omitempty" ch:"following_epochs"`
 	// Logical processors of the node.
 	NodeCores uint32 `json:"node_cores" ch:"node_cores"`
 

@@ -158,8 +158,8 @@ func predictedEpoch(a *AdviceSummary) time.Duration {
 	return time.Duration(seconds * float64(time.Second))
 }
 
-// Affected returns the running jobs to re-predict after an event: after an epoch the job itself,
-// after a start or an end also its co-located jobs.
+// Affected returns the running jobs to re-predict after an event: after the last of the epochs that a job
+// reported together the job itself, after a start or an end also its co-located jobs.
 func (c *Cluster) Affected(e schemas.Event, j *Job, now time.Time) []*Job {
 	if j == nil {
 		return nil
@@ -170,6 +170,10 @@ func (c *Cluster) Affected(e schemas.Event, j *Job, now time.Time) []*Job {
 		jobs = append(c.Colocated(j.Setting.Nodes, j.ID, now), j)
 	case *schemas.Submitted:
 		return nil
+	case *schemas.Epoch:
+		if j.EpochsFollow {
+			return nil
+		}
 	}
 	running := jobs[:0:0]
 	for _, j := range jobs {

@@ -78,6 +78,7 @@ func (j *Job) beginRun(s *schemas.Setting) {
 	j.InitialBatch, j.InitialCPUs, j.HasMoved, j.IsElastic = s.BatchSize, s.CPUs, false, false
 	j.BarredMoves, j.Losses, j.Uses, j.Phases = nil, LossHistory{}, nil, schemas.Phases{}
 	j.FormerUses, j.MovedAfter, j.MovesLoaders = nil, 0, false
+	j.Together, j.EpochsFollow = 0, false
 }
 
 // epoch records an epoch, unless it is a duplicate or belongs to a run that has ended. It also

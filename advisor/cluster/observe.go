@@ -54,9 +54,6 @@ func (c *Cluster) learnForeign(n *Node, s *schemas.Sample, storedAt time.Time) {
 	n.Foreign.add(f, s.IntervalSeconds, storedAt)
 }
 
-// arrivedTogether is the time between epochs that a job has reported together, because it buffers its output.
-const arrivedTogether = 10 * time.Millisecond
-
 // observeEpoch records the mean duration of some epochs and the load of the node during them. The last
 // observed epochs correct the predictions for this run.
 func (c *Cluster) observeEpoch(j *Job, e *schemas.Epoch, count uint32, storedAt time.Time) {
@@ -66,25 +63,18 @@ func (c *Cluster) observeEpoch(j *Job, e *schemas.Epoch, count uint32, storedAt 
 	}
 	foreign := c.foreignDuring(j, e, before.Add(-j.ClockLag), storedAt)
 	now := c.loadIntegrals(j.Setting.Nodes, storedAt)
-	at, all := j.correctedTime(e.At, storedAt), merged(j.ObservedEpochs)
 	o := ObservedEpoch{Count: count, BatchSize: e.BatchSize, CPUs: e.Processes()}
-	load, node, ok := c.meanLoad(j.LoadAtLastEpoch, now)
-	foreign.Set(&load.Load)
-	last := len(all) - 1
-	areTogether := last >= 0 && at.Sub(j.LastEpochAt) < arrivedTogether
-	if areTogether {
-		load, node, ok = all[last].Load, all[last].Node, all[last].Seconds > 0
-	}
-	if ok && !(j.IsElastic && e.IsBurst()) && j.State == schemas.StateRunning { // a lost job is not part of the load
+	if load, node, ok := c.meanLoad(j.LoadAtLastEpoch, now); ok && !(j.IsElastic && e.IsBurst()) &&
+		j.State == schemas.StateRunning { // a lost job is not part of the load
+		foreign.Set(&load.Load)
 		o.Seconds, o.Load, o.Node = float64(count)*e.DurationSeconds, load, node
 	}
-	if areTogether && all[last].isLike(&o) {
-		all[last].add(&o)
-	} else {
-		all = append(all, o)
+	j.ObservedEpochs = append(merged(j.ObservedEpochs), o)
+	if j.EpochsFollow {
+		count += j.Together
 	}
-	j.ObservedEpochs = all
-	j.LoadAtLastEpoch, j.LastEpochAt = now, at
+	j.Together, j.EpochsFollow = count, e.FollowingEpochs > 0
+	j.LoadAtLastEpoch, j.LastEpochAt = now, j.correctedTime(e.At, storedAt)
 	j.ProgressAt = j.progressed(max(e.Duration(), j.LastEpochAt.Sub(before)), storedAt)
 	j.Losses.add(e, before, j.LastEpochAt)
 	j.addUse(e, o.Load.Processes > float64(o.Load.On.Cores))
@@ -114,8 +104,9 @@ func merged(all []ObservedEpoch) []ObservedEpoch {
 	kept := make([]ObservedEpoch, 0, len(all))
 	for i := 0; i < half; i++ {
 		o := all[i]
-		if next := &all[i+1]; i+1 < half && o.isLike(next) {
-			o.add(next)
+		if next := &all[i+1]; i+1 < half && o.BatchSize == next.BatchSize && o.CPUs == next.CPUs &&
+			o.Node == next.Node && (o.Seconds > 0) == (next.Seconds > 0) {
+			o.Count, o.Seconds = o.Count+next.Count, o.Seconds+next.Seconds
 			i++
 		}
 		kept = append(kept, o)
@@ -124,15 +115,6 @@ func merged(all []ObservedEpoch) []ObservedEpoch {
 		kept = kept[1:]
 	}
 	return append(kept, all[half:]...)
-}
-
-// isLike reports whether epochs ran as others did, so that they can be merged.
-func (o *ObservedEpoch) isLike(p *ObservedEpoch) bool {
-	return o.BatchSize == p.BatchSize && o.CPUs == p.CPUs && o.Node == p.Node && (o.Seconds > 0) == (p.Seconds > 0)
-}
-
-func (o *ObservedEpoch) add(p *ObservedEpoch) {
-	o.Count, o.Seconds = o.Count+p.Count, o.Seconds+p.Seconds
 }
 
 // loadIntegrals returns copies of the integrals of the nodes of a running job.

@@ -111,6 +111,7 @@ func member(c *cluster.Cluster, j *cluster.Job, now time.Time) Member {
 		Since:          max(0, now.Sub(j.ProgressAt)),
 		Confidence:     schemas.DefaultConfidence,
 		ObservedEpochs: j.ObservedEpochs,
+		Together:       j.Together,
 	}
 	if p := j.Promise; j.State == schemas.StateSubmitted && p != nil { // it is about to start
 		m.Setting = schemas.Setting{

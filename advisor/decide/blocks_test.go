@@ -26,18 +26,23 @@ func TestDecide_BlocksOfEpochsAreAwaited(t *testing.T) {
 		apply(&schemas.Submitted{JobStamp: stamp, Request: q}, begin)
 		set := schemas.Setting{Model: "m", BatchSize: 32, CPUs: 1, Epochs: epochs, Nodes: []string{"n"}}
 		apply(&schemas.Started{JobStamp: stamp, Setting: set, NodeCores: 8}, begin)
-		report := func(epoch uint32, at time.Time) {
-			e := &schemas.Epoch{JobStamp: stamp, Setting: set, Epoch: epoch, DurationSeconds: each.Seconds()}
+		report := func(epoch, following uint32, at time.Time) {
+			e := &schemas.Epoch{JobStamp: stamp, Setting: set, Epoch: epoch, DurationSeconds: each.Seconds(),
+				FollowingEpochs: following}
 			e.At = at
 			apply(e, at)
+			if affected := state.Affected(e, state.Job("job"), at); len(affected) > 0 != (following == 0) {
+				t.Errorf("%s: %d jobs are predicted again after epoch %d of those that arrive together", name,
+					len(affected), epoch)
+			}
 		}
 		at := begin.Add(2 * time.Second)
-		report(1, at)
+		report(1, 0, at)
 		for done := uint32(1); done < epochs-block; {
 			at = at.Add(block * each)
-			for range block / step {
+			for end := done + block; done < end; {
 				done += step
-				report(done, at)
+				report(done, end-done, at)
 			}
 			for _, after := range []time.Duration{0, 300, 600, 950} {
 				now := at.Add(after * time.Millisecond)

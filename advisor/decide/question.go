@@ -53,6 +53,7 @@ type Member struct {
 	Confidence   float64       // of its SLO
 
 	ObservedEpochs []cluster.ObservedEpoch // of its run, which correct its prediction
+	Together       uint32                  // the last ones, which it reported together
 }
 
 // EpochsDone returns the epochs that a running job has completed.
@@ -86,7 +87,7 @@ func (m *Member) epochsLeft() uint32 {
 // The answer counts from there.
 func (q *Question) AtEpochEnd(within *schemas.EpochProgress) *Question {
 	other, self := *q, *q.Self
-	self.EpochsDone, self.Since = within.RunningEpoch, 0
+	self.EpochsDone, self.Since, self.Together = within.RunningEpoch, 0, 1
 	self.ObservedEpochs = []cluster.ObservedEpoch{{
 		Count: 1, BatchSize: self.Setting.BatchSize, CPUs: self.Setting.Processes(), Seconds: within.EpochSeconds,
 	}}

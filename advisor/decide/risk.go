@@ -140,7 +140,7 @@ func causeOf(j *cluster.Job, q *Question, a *schemas.Advice) string {
 		return schemas.CauseNeighbours
 	case max(slow, waits) > slowRatio && j.IOWait > ioWaitRatio:
 		return schemas.CauseIOWait
-	case slow > slowRatio, q.Ahead > 0, IsOverdue(q.Self.ObservedEpochs, q.Self.Since):
+	case slow > slowRatio, q.Ahead > 0, IsOverdue(q.Self.ObservedEpochs, q.Self.Together, q.Self.Since):
 		return schemas.CauseEpochs
 	case j.StartedAt.Sub(j.Promise.At).Seconds() > lateRatio*a.SLOSeconds:
 		return schemas.CauseLate

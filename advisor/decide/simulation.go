@@ -50,8 +50,8 @@ func (j *plannedJob) setProgress(m *Member, startup evidence.Distribution) {
 	switch {
 	case m.EpochsDone > 0 || !startup.Known():
 		j.spent = m.Since.Seconds()
-		if n := len(m.ObservedEpochs); n > 0 {
-			j.block = float64(max(1, min(m.ObservedEpochs[n-1].Count, m.epochsLeft())))
+		if len(m.ObservedEpochs) > 0 {
+			j.block = float64(max(1, min(m.Together, m.epochsLeft())))
 		}
 	default:
 		left := startup.Median() - m.Since.Seconds() // a start-up may last until the first epoch is reported
@@ -236,10 +236,15 @@ func (c *course) untilChange(j *simulatedJob) float64 {
 // overdueEpochs is the number of its last epochs after which the next one is overdue.
 const overdueEpochs = 2
 
-// IsOverdue reports whether a job takes much longer for its next epochs than for those of its last event.
-func IsOverdue(epochs []cluster.ObservedEpoch, since time.Duration) bool {
+// IsOverdue reports whether a job takes much longer for its next epochs than for those that it reported
+// together at last.
+func IsOverdue(epochs []cluster.ObservedEpoch, together uint32, since time.Duration) bool {
 	n := len(epochs)
-	return n > 0 && epochs[n-1].Seconds > 0 && since.Seconds() > overdueEpochs*epochs[n-1].Seconds
+	if n == 0 || epochs[n-1].Seconds == 0 {
+		return false
+	}
+	usual := epochs[n-1].Seconds / float64(epochs[n-1].Count) * float64(max(1, together))
+	return since.Seconds() > overdueEpochs*usual
 }
 
 // leastLeft is the share of an epoch that is left until its event.

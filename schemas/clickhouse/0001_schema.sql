@@ -100,6 +100,7 @@ CREATE TABLE IF NOT EXISTS job_epoch (
     epoch UInt32,
     duration_seconds Float64,
     duration_source LowCardinality(String),
+    following_epochs UInt32,
     node_cores UInt32,
     loss Nullable(Float64),
     accuracy Nullable(Float64),
