@@ -9,6 +9,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "src"))
 
+from courier_instrument._torch import _describe  # noqa: E402
 from courier_instrument._passes import Loader, Tracker  # noqa: E402
 
 
@@ -282,6 +283,22 @@ class PassesTest(UnitsTest):
             for _ in range(2):
                 s.evaluate(a)
             s.step()
+
+
+class LoaderTest(unittest.TestCase):
+    def describe(self, samples, batch_size):
+        class Batches(list):
+            pass
+
+        loader = Batches(range(-(-samples // batch_size)))
+        loader.batch_size = batch_size
+        return _describe(loader, None)
+
+    def test_batch_size_of_a_loader(self):
+        self.assertEqual(self.describe(100, 32).batch_size, 32)
+
+    def test_single_batch_may_be_smaller(self):  # its own size is taken
+        self.assertIsNone(self.describe(20, 32).batch_size)
 
 
 class PositionTest(UnitsTest):

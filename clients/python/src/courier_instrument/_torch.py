@@ -236,7 +236,8 @@ def _describe(loader, kinds):
             length = len(loader)
         except Exception:
             pass  # a sampler without a length
-    return Loader(serial, created, length, size if type(size) is int else None)
+    is_known = type(size) is int and length != 1  # a single batch may be smaller
+    return Loader(serial, created, length, size if is_known else None)
 
 
 def _first_dimension(batch):
