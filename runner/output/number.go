@@ -58,8 +58,9 @@ func (s *scanner) number(i int) int {
 			return skipDigits(t, end+1)
 		}
 	}
-	if n := len(exponent.Find(t[end:min(end+8, len(t))])); n > 0 {
-		f.isWhole, end = false, end+n
+	if end < len(t) && (t[end]|0x20 == 'e' || t[end]|0x20 == 'f') {
+		n := len(exponent.Find(t[end:min(end+8, len(t))]))
+		f.isWhole, end = f.isWhole && n == 0, end+n
 	}
 	f.value = parseNumber(t[i:end])
 	return s.suffix(f, begin, end)
@@ -321,6 +322,9 @@ func timestampEnd(t []byte, i int) int {
 	if n != 1 && n != 2 && n != 4 || end+2 >= len(t) || t[end] != '-' && t[end] != '/' && t[end] != '.' ||
 		!isDigit(t[end+1]) || t[end] == '.' && bytes.IndexByte(t[end:min(end+4, len(t))], '_') < 0 {
 		return i
+	}
+	if t[end] == '/' && bytes.IndexAny(t[end+1:min(end+9, len(t))], "/:") < 0 {
+		return i // 3/10
 	}
 	after := i + len(timestamp.Find(t[i:]))
 	if after < len(t) && isDigit(t[after]) {
