@@ -323,7 +323,7 @@ func timestampEnd(t []byte, i int) int {
 		!isDigit(t[end+1]) || t[end] == '.' && bytes.IndexByte(t[end:min(end+4, len(t))], '_') < 0 {
 		return i
 	}
-	if t[end] == '/' && bytes.IndexAny(t[end+1:min(end+9, len(t))], "/:") < 0 {
+	if t[end] == '/' && !bytes.ContainsAny(t[end+1:min(end+9, len(t))], "/:") {
 		return i // 3/10
 	}
 	after := i + len(timestamp.Find(t[i:]))
