@@ -258,3 +258,44 @@ func TestComplete_DecisionIsThatOfTheLastAdvice(t *testing.T) {
 		t.Errorf("status %+v, want the decision of the answer and a probability below a half", s)
 	}
 }
+
+// A list by probability has the jobs in the order of the figures that it shows, although it predicts most of them
+// without their alternatives. A brief list has none, but the warnings.
+func TestList_ByProbability(t *testing.T) {
+	a := Advisor{clock: time.Now, cluster: cluster.New()}
+	r := advisortest.Regressors(t)
+	a.regressors.Store(&r)
+	begin := time.Now().Add(-3 * time.Second)
+	for n := range uint64(20) {
+		q := advisortest.Request().WithDefaults()
+		q.JobID, q.Nodes = fmt.Sprint("job-", n), []string{fmt.Sprint("node-", n)}
+		q.SLO = schemas.Duration(10*time.Second + time.Duration(n*7%20)*200*time.Millisecond)
+		submitted := &schemas.Submitted{Request: q, Advice: *decide.Decide(decide.Ask(a.cluster, q, begin), r, begin)}
+		submitted.JobID, submitted.At = q.JobID, begin
+		started, epoch := advisortest.StartedEvent(q.JobID, 1), advisortest.EpochEvent(q.JobID, 1, 1)
+		started.At, epoch.At, started.Nodes, epoch.Nodes = begin, begin.Add(time.Second), q.Nodes, q.Nodes
+		for i, e := range []schemas.Event{submitted, started, epoch} {
+			a.cluster.Apply(e, 3*n+uint64(i)+1, begin)
+		}
+	}
+	list := func(q schemas.JobListRequest) []schemas.JobStatus {
+		reply, err := a.list(t.Context(), &q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return reply.(schemas.JobList).Jobs
+	}
+	shown, seen := list(schemas.JobListRequest{Sort: "probability", Brief: true}), map[float64]bool{}
+	for i, j := range shown {
+		seen[*j.Probability] = true
+		if i > 0 && *j.Probability < *shown[i-1].Probability {
+			t.Errorf("%s with %g is after one with %g", j.JobID, *j.Probability, *shown[i-1].Probability)
+		}
+	}
+	if len(shown) != 20 || len(seen) < 10 {
+		t.Errorf("%d jobs with %d probabilities, want 20 with at least 10", len(shown), len(seen))
+	}
+	if j := list(schemas.JobListRequest{Brief: true})[0]; j.Probability != nil && j.PredictedEndAt != nil {
+		t.Errorf("a brief list has %+v, want no prediction", j)
+	}
+}

@@ -22,7 +22,7 @@ func (g *Gateway) predict(w http.ResponseWriter, r *http.Request) error {
 
 func (g *Gateway) listJobs(w http.ResponseWriter, r *http.Request) error {
 	query := readQuery(r, "state", "search", "user", "model", "dataset", "node", "label", "since",
-		"until", "at_risk", "missed", "sort", "limit", "after")
+		"until", "at_risk", "missed", "brief", "sort", "limit", "after")
 	request := schemas.JobListRequest{
 		State:   schemas.StateSelection(query.Get("state")),
 		Search:  query.Get("search"),
@@ -35,6 +35,7 @@ func (g *Gateway) listJobs(w http.ResponseWriter, r *http.Request) error {
 		Until:   query.instant("until"),
 		AtRisk:  query.bool("at_risk"),
 		Missed:  query.bool("missed"),
+		Brief:   query.bool("brief"),
 		Sort:    query.Get("sort"),
 		Limit:   query.count("limit", 1, schemas.MaxPage, schemas.DefaultPage),
 		After:   query.Get("after"),

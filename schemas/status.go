@@ -121,6 +121,9 @@ type JobListRequest struct {
 	AtRisk bool `json:"at_risk,omitempty"`
 	// Only jobs that missed their SLO.
 	Missed bool `json:"missed,omitempty"`
+	// Running jobs without their present predictions, which a long list takes most of its time for. A list by
+	// probability has them.
+	Brief bool `json:"brief,omitempty"`
 	// Order: "probability", "deadline", "started", "ended", "id", "model", "user", "node" or "state",
 	// ascending, or descending after a "-"; jobs without the figure come last. Default: newest first.
 	// A sorted list has at most the 5000 newest of the selected jobs.

@@ -55,15 +55,13 @@ function fillTile(tile, n) {
 }
 
 export function redraw() {
-  const shown = sorted();
-  keyed(byId('nodes-map'), shown, (n) => n.node, () => el('a'), fillTile);
-  drawTable(shown, (n) => n.node, (n) => (n.live ? '' : 'risk'));
+  drawTable(sorted(), (n) => n.node, (n) => (n.live ? '' : 'risk'));
 }
 
 export async function read() {
   const q = new URLSearchParams({ limit: size });
   for (const name of ['search', 'live']) if (param(name)) q.set(name, param(name));
-  const [list, jobs] = await Promise.all([ask(`nodes?${q}`), ask('jobs?state=running&limit=1000')]);
+  const [list, jobs] = await Promise.all([ask(`nodes?${q}`), ask('jobs?state=running&brief=true&limit=1000')]);
   loaded('nodes');
   nodes = list.nodes;
   held = jobs.held_cpus ?? {};
@@ -74,6 +72,8 @@ export async function read() {
   text(byId('nodes-rest'), list.next ? `The first ${number(size)} of ${number(list.total)} are shown; search for the others.` : '');
   byId('nodes-empty').hidden = nodes.length > 0 || Boolean(filtered);
   byId('nodes-none').hidden = nodes.length > 0 || !filtered;
+  // The silent nodes first, then by name: a tile has its place whatever the order of the table.
+  keyed(byId('nodes-map'), nodes.toSorted((a, b) => compare(a.live, b.live)), (n) => n.node, () => el('a'), fillTile);
   redraw();
 }
 

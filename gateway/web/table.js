@@ -3,12 +3,12 @@ import { el, keyed, text } from './dom.js';
 import { param, set } from './address.js';
 import { number } from './format.js';
 
-const step = 60; // rows
+const first = 20, step = 60; // rows
 
 // table fills a <table> from columns {name, sort, cell, make, fill, wide}. cell returns [main, small] for an item, and
 // may give the address of main as the third element; make creates other content once per row, and fill
-// changes it. changed is called after a click on a header; without it the headers are plain. A long table grows
-// while its reader scrolls, because a browser needs a second for thousands of cells.
+// changes it. changed is called after a click on a header; without it the headers are plain. A table begins
+// with the rows of a screen and grows before its reader scrolls: a browser lays out a row in a millisecond.
 export function table(place, columns, changed) {
   const by = () => param('sort');
   const heads = columns.map((c) => {
@@ -21,7 +21,7 @@ export function table(place, columns, changed) {
     button.addEventListener('click', () => {
       set({ sort: by() === c.sort ? `-${c.sort}` : c.sort });
       mark();
-      shown = step;
+      shown = first;
       changed();
     });
     th.append(button);
@@ -58,7 +58,7 @@ export function table(place, columns, changed) {
     });
     row.className = style;
   };
-  let shown = step, redraw = () => {};
+  let shown = first, redraw = () => {};
   const rest = el('p', { class: 'note', hidden: '' });
   place.after(rest);
   const observer = new IntersectionObserver((all) => {

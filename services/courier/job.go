@@ -204,6 +204,7 @@ type jobSelection struct {
 	Until   time.Time              `help:"Only jobs that began before this instant."`
 	AtRisk  bool                   `help:"Only jobs with an active warning."`
 	Missed  bool                   `help:"Only jobs that missed their SLO."`
+	Brief   bool                   `help:"List running jobs without their present predictions, which is faster."`
 	Sort    string                 `help:"Order by probability, deadline, started, ended, id, model, user, node or state; - in front, as in -ended, for descending order; default: newest first."`
 	Limit   int                    `help:"Maximum number of jobs, 1 to 1000." default:"20"`
 	After   string                 `help:"Only jobs after this one in the list; continues a previous page."`

@@ -133,6 +133,7 @@ class Client:
         until: str = "",
         at_risk: bool = False,
         missed: bool = False,
+        brief: bool = False,
         sort: str = "",
     ) -> List[JobStatus]:
         """Jobs, newest first, with all of the given properties.
