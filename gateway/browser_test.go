@@ -408,7 +408,7 @@ func TestBrowser_ShowsWhichJobIsAtRisk(t *testing.T) {
 	checkPage(t, p, "/", 1440)
 	p.Must(`{
 		const [, slo, action] = document.querySelector('#now-table tbody tr').children, range = document.createRange();
-		[slo.lastChild.textContent, action.querySelector('span').textContent] = ['18\u00a0min\u00a057\u00a0s', 'long '.repeat(90)];
+		[slo.lastChild.textContent, action.querySelector('span').textContent] = ['of\u00a018m\u00a057s', 'long '.repeat(90)];
 		range.selectNodeContents(slo.lastChild);
 		if (range.getClientRects().length !== 1) throw Error('a duration breaks beside a long proposal');
 	}`)
@@ -425,7 +425,7 @@ func TestBrowser_ComparesMeasuredAndPredictedTimes(t *testing.T) {
 	runJob(t, b, "incomplete", time.Now().Add(-time.Minute), 3, "finished")
 	p := browser.Page(t, h.url+"/regressors", 390, 900)
 	p.WaitFor(`document.querySelectorAll('#runs-chart circle').length === 1`)
-	const want = "ended: predicted 30\u00a0s, measured 29\u00a0s"
+	const want = "ended: predicted 30\u00a0s, measured 29.4\u00a0s"
 	if got := p.Text("#runs-models"); !strings.Contains(got, "98\u00a0%") {
 		t.Errorf("table of models = %q, want 98 %% in it", got)
 	}
@@ -573,9 +573,7 @@ func TestBrowser_FormatsFigures(t *testing.T) {
 	p := startBrowser(t).Page(t, open(t, bustest.New(t), gateway.Options{}).url, 1440, 900)
 	p.WaitFor(`document.readyState === 'complete'`)
 	for expression, want := range map[string]string{
-		"duration(0.05)": "0.05 s", "duration(9.94)": "9.9 s", "duration(119)": "119 s",
-		"duration(121)": "2 min 1 s", "duration(7260)": "2 h 1 min", "duration(100000)": "27 h 47 min",
-		"duration(180000)": "2 d 2 h", "duration(undefined)": "–", "percent(0.125, 1)": "12.5 %",
+		"duration(undefined)": "–", "percent(0.125, 1)": "12.5 %",
 		"probability(0.999)": "> 99 %", "probability(0.001)": "< 1 %", "bytes(3 * 2 ** 30)": "3 GiB",
 		"shape({cpus: 1})": "1 CPU", "shape({cpus: 2, workers: 3})": "3 workers of 2 CPUs each",
 		"number(1234567)": "1,234,567", "modelLevel('a', 'b')": "a@b",
@@ -588,6 +586,26 @@ func TestBrowser_FormatsFigures(t *testing.T) {
 			t.Errorf("%s: %v", expression, err)
 		} else if got = strings.ReplaceAll(got, "\u00a0", " "); got != want {
 			t.Errorf("%s = %q, want %q", expression, got, want)
+		}
+	}
+
+	seconds := []float64{0, 0.0004, 0.05, 9.94, 99.94, 99.96, 119, 3599.4, 3599.6, 7260, 86369, 86371, 180000}
+	for _, s := range seconds { // also the command line prints them so
+		var got string
+		p.must(p.Eval(fmt.Sprintf("import('/web/format.js').then((f) => f.duration(%g))", s), &got))
+		if want := schemas.FormatSeconds(s); strings.ReplaceAll(got, "\u00a0", " ") != want {
+			t.Errorf("duration(%g) = %q, want %q", s, got, want)
+		}
+	}
+	for expression, want := range map[string]string{ // of axes
+		"timeTicks(0, 71)": "0 15 30 45 60", "timeTicks(0, 0.9)": "0 0.2 0.4 0.6 0.8",
+		"timeTicks(52, 5000, true)": "60 300 900 3600", "timeTicks(31, 64, true)": "40 50 60",
+		"ticks(0.91, 0.953, 0.01)": "0.91 0.92 0.93 0.94 0.95",
+	} {
+		var got []float64
+		p.must(p.Eval("import('/web/chart.js').then((c) => c."+expression+".map((t) => +t.toPrecision(6)))", &got))
+		if text := strings.Trim(fmt.Sprint(got), "[]"); text != want {
+			t.Errorf("%s = %s, want %s", expression, text, want)
 		}
 	}
 
@@ -611,6 +629,8 @@ func TestBrowser_DescribesJobs(t *testing.T) {
 		"outcome({state: 'refused', " + over + "})":                                        "–",
 		"outcome({state: 'queued', slo_seconds: 60, deadline_at: '2999-01-01T00:00:00Z'})": "–",
 		"action({state: 'submitted', " + over + "})[0]":                                    "Cancel it: it is too late",
+		"action({proposal: 'p', probability: 0.274, saved_probability: 0.271})[1]":         "SLO 27 % as without it",
+		"action({proposal: 'p', probability: 0.26, saved_probability: 0.271})[1]":          "SLO 27 % instead of 26 %",
 		"columns.late.cell({state: 'failed', " + over + ", " + ended + "})[0]":             "✕ failed",
 		"columns.late.cell({state: 'finished', " + over + ", " + ended + "})[0]":           "61 s",
 		"columns.late.cell({state: 'finished', " + over + ", " + trained + ended + "})[0]": "2 s",

@@ -2,6 +2,27 @@
 import { el } from './dom.js';
 import { duration, percent, shape } from './format.js';
 
+// roundStep returns the smallest of 1, 2, 5, 10 … that is not below v, timeStep likewise the shortest round time.
+function roundStep(v) {
+  const decade = 10 ** Math.floor(Math.log10(v));
+  return [1, 2, 5, 10].map((n) => n * decade).find((s) => s >= v * (1 - 1e-9));
+}
+const roundTimes = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400];
+const timeStep = (s) => (s <= 1 ? roundStep(s) : roundTimes.find((t) => t >= s) ?? 86_400 * roundStep(s / 86_400));
+
+// ticks returns the multiples of a step from low to high.
+export function ticks(low, high, step) {
+  const first = Math.ceil(low / step - 1e-9);
+  return Array.from({ length: Math.max(0, Math.floor(high / step + 1e-9) - first + 1) }, (_, i) => (first + i) * step);
+}
+
+// timeTicks returns at most some six round times from low to high, on a logarithmic scale if it is long.
+export function timeTicks(low, high, isLogarithmic) {
+  if (!isLogarithmic || high < 8 * low) return ticks(low, high, timeStep((high - low) / 5));
+  const all = [0.001, 0.01, 0.1, ...roundTimes, ...[2, 10, 50, 200, 1000].map((d) => 86_400 * d)].filter((t) => t >= low && t <= high);
+  return all.filter((_, i) => i % Math.ceil(all.length / 5) === 0);
+}
+
 // choices draws the alternatives of an advice: time, with a line to its upper bound, against accuracy. The
 // SLO is a vertical line, the chosen alternative is ringed, and unbeaten ones are filled: no other is faster
 // and at least as accurate.
@@ -17,12 +38,13 @@ export function choices(advice, slo, room) {
   const y = (a) => top + ((height - top - bottom) * (high - a)) / (high - low);
   const label = (px, py, words, anchor = 'middle') => el('text', { x: px, y: py, 'text-anchor': anchor }, words);
   const parts = [];
-  for (let i = 0; i <= 4; i++) {
-    const s = (most * i) / 4, a = low + ((high - low) * i) / 4;
-    parts.push(el('path', { class: 'grid', d: `M${left},${y(a)}H${width - right}` }));
-    parts.push(label(left - 6, y(a) + 4, percent(a, high - low < 0.005 ? 2 : 1), 'end'));
-    if (width > 500 || i % 2 === 0) parts.push(label(x(s), height - 18, duration(s), i === 4 ? 'end' : 'middle'));
+  const step = roundStep((high - low) / 5), digits = Math.max(0, Math.ceil(-2 - Math.log10(step)));
+  for (const a of ticks(low, high, step)) {
+    parts.push(el('path', { class: 'grid', d: `M${left},${y(a)}H${width - right}` }), label(left - 6, y(a) + 4, percent(a, digits), 'end'));
   }
+  timeTicks(0, most).forEach((s, i) => {
+    if (width > 500 || i % 2 === 0) parts.push(label(x(s), height - 18, duration(s), x(s) > width - 2 * right ? 'end' : 'middle'));
+  });
   parts.push(label(left, height - 3, 'time and its upper bound; vertical: accuracy', 'start'));
   if (slo) parts.push(el('path', { class: 'slo', d: `M${x(slo)},${top}V${height - bottom}` }), label(x(slo) - 5, top + 10, `SLO ${duration(slo)}`, 'end'));
   const isFaster = (b, a) => b.predicted_seconds < a.predicted_seconds && b.predicted_accuracy >= a.predicted_accuracy;
@@ -50,10 +72,9 @@ export function against(runs, room) {
   const x = (s) => left + (width - left - right) * along(s), y = (s) => height - bottom - (height - top - bottom) * along(s);
   const words = (px, py, say, anchor) => el('text', { x: px, y: py, 'text-anchor': anchor }, say);
   const parts = [el('path', { class: 'diagonal', d: `M${x(low)},${y(low)}L${x(high)},${y(high)}` })];
-  for (let i = 0; i <= 3; i++) {
-    const s = low * (high / low) ** (i / 3);
+  for (const s of timeTicks(low, high, true)) {
     parts.push(el('path', { class: 'grid', d: `M${left},${y(s)}H${width - right}` }), words(left - 5, y(s) + 4, duration(s), 'end'));
-    if (width > 400 || i !== 2) parts.push(words(x(s), height - 19, duration(s), i === 3 ? 'end' : 'middle'));
+    parts.push(words(x(s), height - 19, duration(s), x(s) > width - 2 * right ? 'end' : 'middle'));
   }
   parts.push(words((left + width) / 2, height - 3, 'predicted; vertical: measured', 'middle'));
   for (const r of runs) parts.push(el('circle', { class: 'run', cx: x(r.predicted_seconds), cy: y(r.measured_seconds), r: 3 }, el('title', {}, `${r.job_id}: predicted ${duration(r.predicted_seconds)}, measured ${duration(r.measured_seconds)}`)));

@@ -27,15 +27,16 @@ export function bytes(b) {
 }
 
 // twoUnits formats a number in a large and a small unit and omits a zero.
-const twoUnits = (n, per, big, small) => `${Math.floor(n / per)}\u00a0${big}` + (n % per ? ` ${n % per}\u00a0${small}` : '');
+const twoUnits = (n, per, big, small) => `${Math.floor(n / per)}${big}` + (n % per ? `\u00a0${n % per}${small}` : '');
 
+// duration formats a time as the sentences of the advice and the command line do: 48.7 s, 7m 38s, 6h 28m, 2d.
 export function duration(seconds) {
   if (!known(seconds)) return unknown;
-  if (seconds < 9.95) return number(seconds, seconds < 0.095 ? 3 : 1) + '\u00a0s';
-  const s = Math.round(seconds), m = Math.round(s / 60), h = Math.round(m / 60);
-  if (s < 120) return s + '\u00a0s';
-  if (s < 7200) return twoUnits(s, 60, 'min', 's');
-  return m < 2880 ? twoUnits(m, 60, 'h', 'min') : twoUnits(h, 24, 'd', 'h');
+  if (seconds && seconds < 0.001) return 'under 1\u00a0ms';
+  if (seconds < 99.95) return `${+seconds.toPrecision(3)}\u00a0s`;
+  if (seconds < 3599.5) return twoUnits(Math.round(seconds), 60, 'm', 's');
+  if (seconds < 86370) return twoUnits(Math.round(seconds / 60), 60, 'h', 'm');
+  return twoUnits(Math.round(seconds / 3600), 24, 'd', 'h');
 }
 
 const times = (more) => new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit', timeZoneName: 'short', ...more });

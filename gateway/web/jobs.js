@@ -38,7 +38,7 @@ export const timelineOf = (j) => (j.deadline_at || j.predicted_end_at ? [timelin
 
 // end describes the timeline in words.
 function end(j) {
-  const by = late(j), spare = by === undefined ? '' : `, ${duration(Math.abs(by))} ${by > 0 ? 'late' : 'to spare'}`;
+  const by = late(j), spare = by === undefined ? '' : `, ${duration(Math.round(Math.abs(by)))} ${by > 0 ? 'late' : 'to spare'}`;
   if (j.ended_at) return `ended ${time(j.ended_at)}${spare}`;
   if (j.predicted_end_at) return `predicted ${time(j.predicted_end_at)}${spare}`;
   return (j.state === 'running' ? 'no prediction yet' : 'not started') + spare;
@@ -51,7 +51,8 @@ export function action(j) {
   const points = (loss) => `${number(100 * Math.abs(loss), 1)} points of accuracy`, cpuTime = (extra) => `${duration(Math.abs(extra))} of CPU time`;
   const effects = [[j.accuracy_loss, 0.0005, points], [j.extra_cpu_seconds, 1, cpuTime]].filter(([v, least]) => Math.abs(v) >= least);
   const list = (sign) => effects.filter(([v]) => v * sign > 0).map(([v, , words]) => words(v)).join(' and ');
-  const slo = j.saved_probability === undefined ? '' : `SLO ${probability(j.saved_probability)} instead of ${probability(j.probability)}`;
+  const [then, now] = [j.saved_probability, j.probability].map(probability);
+  const slo = j.saved_probability === undefined ? '' : then === now ? `SLO ${now} as without it` : `SLO ${then} instead of ${now}`;
   const helps = isTroubled(j) && j.saved_probability < 0.5 ? 'does not save the SLO' : '';
   return [j.proposal, [slo, helps, list(1) && `costs ${list(1)}`, list(-1) && `saves ${list(-1)}`].filter(Boolean).join('; ')];
 }
@@ -88,7 +89,7 @@ export const columns = {
   action: { name: 'Proposed action', wide: true, cell: action },
   queue: { name: 'Place', cell: (j) => [number(j.queue_position)] },
   reason: { name: 'Reason', wide: true, cell: (j) => [reason(j) || unknown] },
-  late: { name: 'Late by', cell: (j) => [late(j) > 0 ? duration(late(j)) : stateText(j.state)] },
+  late: { name: 'Late by', cell: (j) => [late(j) > 0 ? duration(Math.ceil(late(j))) : stateText(j.state)] },
 };
 export const style = (j) => (isTroubled(j) ? 'risk' : '');
 
