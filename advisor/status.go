@@ -254,6 +254,9 @@ func draftStatus(c *cluster.Cluster, j *cluster.Job, status schemas.JobStatus, n
 // briefDraft is draftStatus without the question.
 func briefDraft(c *cluster.Cluster, j *cluster.Job, status schemas.JobStatus, now time.Time) statusDraft {
 	d := statusDraft{status: status}
+	if over := j.Deadline(); j.Run == 0 && !over.IsZero() && now.After(over) {
+		d.status.Probability = nil // that of its answer is none any more
+	}
 	if j.State == schemas.StateQueued {
 		d.status.QueuePosition = c.QueuePosition(j)
 	}

@@ -252,6 +252,14 @@ func TestComplete_DecisionIsThatOfTheLastAdvice(t *testing.T) {
 	started.At = now
 	c.Apply(started, 2, now)
 	j, later := c.Job("job"), now.Add(6*time.Second)
+	waiting := *j
+	waiting.State, waiting.Run = schemas.StateSubmitted, 0
+	for after, isKnown := range map[time.Duration]bool{time.Second: true, time.Hour: false} { // its deadline is between
+		d := draftStatus(c, &waiting, statusOf(&waiting), now.Add(after))
+		if (d.status.Probability != nil) != isKnown {
+			t.Errorf("submitted, after %s: probability %v, want it known: %t", after, d.status.Probability, isKnown)
+		}
+	}
 	d := draftStatus(c, j, statusOf(j), later)
 	s := a.complete(&d, later)
 	if s.Decision != schemas.MeetsSLO || s.Decision != j.Advice.Decision || *s.Probability > decide.LikelyMissed {

@@ -145,7 +145,9 @@ while read -r host; do
   units=$(cd "$out/$host" && ls etc/systemd/system 2>/dev/null | grep 'service$' | tr '\n' ' ' || true)
   [ -z "$units" ] || printf '  ssh root@%s "systemctl daemon-reload; systemctl enable --now %s"\n' "$host" "${units% }"
 done < <(printf '%s\n' ${nats//,/ } ${clickhouse//,/ } ${services//,/ } ${nodes//,/ } | awk '!seen[$0]++')
-printf '\nInstall /usr/local/bin/nats-server on %s, and /usr/local/bin/courier on %s.\n' "$nats" "$services${nodes:+,$nodes}"
+distinct() { tr , '\n' <<<"$1" | awk '!seen[$0]++' | paste -sd,; }
+printf '\nInstall /usr/local/bin/nats-server on %s, and /usr/local/bin/courier on %s.\n' "$nats" \
+  "$(distinct "$services${nodes:+,$nodes}")"
 for person in ${persons//,/ }; do
   printf 'Give %s the files ca.crt, %s.nk and %s.token of %s; COURIER_NATS_URL is nats://%s:4222.\n' "$person" "$person" "$person" "$keys" "${nats//,/:4222,nats://}"
 done

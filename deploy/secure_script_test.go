@@ -116,7 +116,11 @@ func TestSecureScript_PreparesEachMachine(t *testing.T) {
 
 // A NATS server and an advisor run with the files, and a person is answered.
 func TestSecureScript_MakesAClusterThatAnswers(t *testing.T) {
-	dir, _ := secureCluster(t, "--nats", "localhost", "--services", "localhost", "--persons", "ada")
+	dir, out := secureCluster(t, "--nats", "localhost", "--services", "localhost", "--nodes", "localhost",
+		"--persons", "ada")
+	if !strings.Contains(out, "and /usr/local/bin/courier on localhost.\n") {
+		t.Errorf("the machine is named twice:\n%s", out)
+	}
 	machine, nats, monitor := filepath.Join(dir, "localhost"), address(t), address(t)
 	folder := filepath.Join(machine, "etc/courier/nats")
 	inTree(t, folder, "/etc/courier/tls", filepath.Join(machine, "etc/courier/tls"),

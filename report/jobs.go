@@ -12,6 +12,9 @@ import (
 // Job describes a job and the next action, a line for each fact. ends is the text of its predicted end;
 // empty: unknown.
 func Job(out io.Writer, j *schemas.JobStatus, ends string) {
+	if IsTrained(j) {
+		ends = "all its epochs are done; what its process still does is not part of the SLO"
+	}
 	for _, l := range []struct{ name, text string }{
 		{"job", headline(j)},
 		{"reason", j.Reason},
@@ -32,6 +35,11 @@ func Job(out io.Writer, j *schemas.JobStatus, ends string) {
 		}
 		fmt.Fprintf(out, "%s\t%s\n", l.name, l.text)
 	}
+}
+
+// IsTrained reports whether a job still runs after its last epoch.
+func IsTrained(j *schemas.JobStatus) bool {
+	return j.State == schemas.StateRunning && j.Epochs > 0 && j.EpochsDone >= j.Epochs
 }
 
 var bottlenecks = map[schemas.Bottleneck]string{
@@ -106,22 +114,33 @@ func nextText(j *schemas.JobStatus) string {
 	return "courier receipt " + j.JobID + " summarizes it"
 }
 
+// Smaller changes are no costs or gains, here and on the page.
+const (
+	leastLoss       = 0.0005
+	leastCPUSeconds = 1
+)
+
 // CostText describes what a proposed change costs and gains; empty if nothing is known.
 func CostText(j *schemas.JobStatus) string {
 	var parts []string
 	add := func(format string, values ...any) { parts = append(parts, fmt.Sprintf(format, values...)) }
-	if loss := j.AccuracyLoss; loss != nil && *loss >= 0 {
+	if loss := j.AccuracyLoss; loss != nil && *loss >= leastLoss {
 		add("%.4f less accuracy", *loss)
-	} else if loss != nil {
+	} else if loss != nil && *loss <= -leastLoss {
 		add("%.4f more accuracy", -*loss)
 	}
-	if cpu := j.ExtraCPUSeconds; cpu != nil && *cpu >= 0 {
+	if cpu := j.ExtraCPUSeconds; cpu != nil && *cpu >= leastCPUSeconds {
 		add("%s more CPU time", schemas.FormatSeconds(*cpu))
-	} else if cpu != nil {
+	} else if cpu != nil && *cpu <= -leastCPUSeconds {
 		add("%s less CPU time", schemas.FormatSeconds(-*cpu))
 	}
-	if j.SavedProbability != nil {
-		add("the SLO is then met with probability %s", schemas.OptionalProbability(j.SavedProbability))
+	saved := schemas.OptionalProbability(j.SavedProbability)
+	switch {
+	case j.SavedProbability == nil:
+	case saved == schemas.OptionalProbability(j.Probability):
+		add("the SLO is met with probability %s as without it", saved)
+	default:
+		add("the SLO is then met with probability %s", saved)
 	}
 	return strings.Join(parts, ", ")
 }

@@ -22,6 +22,10 @@ func TestJobs_SayWhatIsToBeDone(t *testing.T) {
 			NotLearned: "no epoch was recognized",
 		},
 		{JobID: "c", State: schemas.StateSubmitted, DeadlineAt: &time.Time{}},
+		{
+			JobID: "d", State: schemas.StateRunning, Epochs: 9, EpochsDone: 9, Proposal: "1 CPU",
+			AccuracyLoss: new(0.0), ExtraCPUSeconds: new(0.2), Probability: &saved, SavedProbability: &saved,
+		},
 	}
 	for _, c := range []struct {
 		name  string
@@ -55,6 +59,9 @@ func TestJobs_SayWhatIsToBeDone(t *testing.T) {
 		},
 		{"job c", func(out *strings.Builder) { Job(out, &jobs[2], "") },
 			[]string{"next\tcancel it: its deadline is over\n"}},
+		{"job d", func(out *strings.Builder) { Job(out, &jobs[3], "in 0 s") },
+			[]string{"\nends\tall its epochs are done;",
+				"cost\tthe SLO is met with probability 0.970 as without it\n"}},
 	} {
 		var out strings.Builder
 		c.write(&out)

@@ -56,7 +56,7 @@ type Port struct {
 }
 
 // Listen listens on a port of host. Without a given port it prefers the port of the previous process. If
-// the default port is in use, Listen takes a free one and describes that in note. If a given port is in
+// that or the default port is in use, Listen takes another and describes that in note. If a given port is in
 // use, it returns an error that names the flag.
 func (p Port) Listen(ctx context.Context, host string) (l net.Listener, note string, err error) {
 	listen := func(port int) (net.Listener, error) {
@@ -84,8 +84,12 @@ func (p Port) Listen(ctx context.Context, host string) (l net.Listener, note str
 	if err != nil {
 		return nil, "", fmt.Errorf("listen on %s %d: %w", p.Flag, port, err)
 	}
-	if isUsed {
-		note = fmt.Sprintf("port %d is in use, using %d (%s)", port, l.Addr().(*net.TCPAddr).Port, p.Flag)
+	wanted, used := port, l.Addr().(*net.TCPAddr).Port
+	if p.Given <= 0 && p.Last > 0 {
+		wanted = p.Last
+	}
+	if wanted != 0 && used != wanted {
+		note = fmt.Sprintf("port %d is in use, using %d (%s)", wanted, used, p.Flag)
 	}
 	return l, note, nil
 }

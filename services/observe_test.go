@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -51,5 +52,23 @@ func TestServeHTTP_FinishesRunningRequests(t *testing.T) {
 	}
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+}
+
+// A port of the previous process that another program has taken is named, since clients may still use it.
+func TestPort_NamesATakenPort(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	p := services.Port{Flag: "--http-port", Last: taken.Addr().(*net.TCPAddr).Port}
+	l, note, err := p.Listen(t.Context(), "127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if want := fmt.Sprintf("port %d is in use, using ", p.Last); !strings.HasPrefix(note, want) {
+		t.Errorf("note %q, want %s…", note, want)
 	}
 }

@@ -30,6 +30,9 @@ export function late(j) {
   return end || at > deadline ? (at - deadline) / 1000 : undefined;
 }
 
+// isNeverStarted reports whether nobody starts a submitted job any more: its deadline is over, or without one a day.
+export const isNeverStarted = (j) => j.state === 'submitted' && (late(j) > 0 || (!j.deadline_at && Date.now() - Date.parse(j.submitted_at) > 86_400_000));
+
 // isTroubled reports whether a job has missed its SLO, or will probably.
 export const isTroubled = (j) => late(j) > 0 || j.at_risk || j.met_slo === false;
 
@@ -40,6 +43,7 @@ export const timelineOf = (j) => (j.deadline_at || j.predicted_end_at ? [timelin
 function end(j) {
   const by = late(j), spare = by === undefined ? '' : `, ${duration(Math.round(Math.abs(by)))} ${by > 0 ? 'late' : 'to spare'}`;
   if (j.ended_at) return `ended ${time(j.ended_at)}${spare}`;
+  if (j.state === 'running' && j.epochs && j.epochs_done >= j.epochs) return `all epochs done${spare}`;
   if (j.predicted_end_at) return `predicted ${time(j.predicted_end_at)}${spare}`;
   return (j.state === 'running' ? 'no prediction yet' : 'not started') + spare;
 }

@@ -161,10 +161,15 @@ func (m model) advice(j *schemas.JobStatus) string {
 
 // ends returns the time until the predicted end of a job.
 func (m model) ends(j *schemas.JobStatus) string {
-	if j.PredictedEndAt == nil {
+	switch {
+	case report.IsTrained(j):
+		return "done"
+	case j.PredictedEndAt == nil:
 		return "-"
+	case j.PredictedEndAt.Before(m.at):
+		return "overdue"
 	}
-	return schemas.FormatSeconds(max(0, j.PredictedEndAt.Sub(m.at).Round(1e9).Seconds()))
+	return schemas.FormatSeconds(j.PredictedEndAt.Sub(m.at).Round(1e9).Seconds())
 }
 
 func (m model) nodeRow(i int) string {

@@ -157,6 +157,15 @@ func TestScreens(t *testing.T) {
 	if s.quit {
 		t.Error("it has quit")
 	}
+	for want, j := range map[string]schemas.JobStatus{
+		"done":    {State: schemas.StateRunning, Epochs: 3, EpochsDone: 3, PredictedEndAt: &noon},
+		"overdue": {State: schemas.StateRunning, Epochs: 3, PredictedEndAt: new(noon.Add(-time.Second))},
+		"-":       {State: schemas.StateQueued},
+	} {
+		if got := s.model.(model).ends(&j); got != want {
+			t.Errorf("%+v ends in %q, want %q", j, got, want)
+		}
+	}
 	if s.press("q"); !s.quit {
 		t.Error("q does not quit")
 	}
