@@ -291,6 +291,9 @@ func (a *Advisor) complete(d *statusDraft, now time.Time) schemas.JobStatus {
 		left := time.Duration(*alt.PredictedSeconds * float64(time.Second))
 		s.Probability, s.PredictedEndAt = alt.Probability, instant(from.Add(left))
 	}
+	if s.TrainedAt != nil { // what the job does after its last epoch does not count
+		s.PredictedEndAt = s.TrainedAt
+	}
 	return s
 }
 

@@ -265,6 +265,11 @@ func TestComplete_DecisionIsThatOfTheLastAdvice(t *testing.T) {
 	if s.Decision != schemas.MeetsSLO || s.Decision != j.Advice.Decision || *s.Probability > decide.LikelyMissed {
 		t.Errorf("status %+v, want the decision of the answer and a probability below a half", s)
 	}
+	j.EpochsDone, j.LastEpochAt = j.Setting.Epochs, now.Add(2*time.Second)
+	d = draftStatus(c, j, statusOf(j), later)
+	if s = a.complete(&d, later); s.PredictedEndAt == nil || !s.PredictedEndAt.Equal(j.LastEpochAt) {
+		t.Errorf("end at %v while it works after its last epoch, want %v", s.PredictedEndAt, j.LastEpochAt)
+	}
 }
 
 // A list by probability has the jobs in the order of the figures that it shows, although it predicts most of them
