@@ -1,16 +1,10 @@
 package replay
 
-import "courier/schemas"
-
 // step is a step of a replay: it applies a record, or repeats the decision in the record.
 type step struct {
 	*LogRecord
 	decide bool
 }
-
-// changesState reports whether the step is an event that changes the cluster state. Advice does
-// not.
-func (s *step) changesState() bool { return !s.decide && s.Stream != schemas.StreamAdvice }
 
 // steps puts each decision where it was made: after its cause, and after the samples stored until
 // then. The advisor had not read an event that was stored between a cause and its advice. Without a

@@ -98,9 +98,7 @@ func (l *Log) Verify(ctx context.Context) (*Verification, error) {
 		if _, _, ok := s.madeFrom(); ok {
 			v.count(s.LogRecord)
 		}
-		if s.changesState() {
-			v.cluster.Apply(s.Event, s.Sequence, s.StoredAt)
-		}
+		v.cluster.Apply(s.Event, s.Sequence, s.StoredAt)
 	}
 
 	v.result.Events, v.result.FirstOfJobs = len(l.Records), l.firstOfJobs()

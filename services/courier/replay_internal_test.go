@@ -15,6 +15,14 @@ import (
 // the log and the number of jobs.
 func realPast(t *testing.T, l *local.Instance) (past *replay.Log, ran int) {
 	t.Helper()
+	predicts := func(q schemas.JobRequest, a *schemas.Advice) bool {
+		return l.Bus().Request(within(t, oneTry), schemas.SubjectJobPredict, &q, a) == nil
+	}
+	await(t, "the node", func() bool {
+		var a schemas.Advice
+		return predicts(schemas.JobRequest{Model: digitsModel, CPUs: schemas.CPUs{1}, Epochs: 4}, &a) &&
+			a.Load.ProcessesPerCore > 0
+	})
 	learn(t, l.Bus(), func() {
 		for _, batch := range []int{4, 16, 64} {
 			for _, cpus := range []int{1, 2} {
@@ -31,8 +39,7 @@ func realPast(t *testing.T, l *local.Instance) (past *replay.Log, ran int) {
 	})
 	await(t, "the regressors", func() bool {
 		var a schemas.Advice
-		q := schemas.JobRequest{Model: digitsModel, CPUs: schemas.CPUs{1}, Epochs: 4}
-		return l.Bus().Request(within(t, oneTry), schemas.SubjectJobPredict, &q, &a) == nil &&
+		return predicts(schemas.JobRequest{Model: digitsModel, CPUs: schemas.CPUs{1}, Epochs: 4}, &a) &&
 			len(a.Regressors) >= 2
 	})
 	slo := schemas.Duration(time.Hour)
