@@ -60,7 +60,7 @@ func (p *accuracyPredictor) predict(batch int, epochs int) Accuracy {
 		a.degrees, a.deviation = accuracyWeight, unmeasuredDeviation
 	}
 	if until := min(epochs, p.longest); a.Known && a.Longest < until {
-		a.continueAs(p.nearest(batch, until), until)
+		p.continueBeyond(&a, batch, until)
 	}
 	return a
 }
@@ -77,11 +77,19 @@ func (a *Accuracy) setMeasured(values []float64, runs int) {
 	a.deviation = math.Sqrt(variance * (1 + 1/n))
 }
 
-// continueAs continues an accuracy after the end of the runs of its batch size as that of a batch size with
-// longer runs. The distance between the two shrinks by the ratio by which the latter rises.
-func (a *Accuracy) continueAs(b *batchRecords, until int) {
+// continueBeyond continues an accuracy after the end of the runs of its batch size as that of the nearest batch
+// size with longer runs. The distance between the two shrinks by the ratio by which the latter rises.
+func (p *accuracyPredictor) continueBeyond(a *Accuracy, batch, until int) {
+	var longer []*Records
+	nearest := math.Inf(1)
+	for i := range p.batches {
+		b := &p.batches[i]
+		if d := math.Abs(math.Log(float64(b.size) / float64(batch))); b.longest >= until && d < nearest {
+			longer, nearest = b.runs, d
+		}
+	}
 	before, after, runs := 0.0, 0.0, 0.0
-	for _, r := range b.runs {
+	for _, r := range longer {
 		if v, ok := r.at(a.Longest); ok && r.Length >= until {
 			last, _ := r.at(until)
 			before, after, runs = before+v, after+last, runs+1
@@ -93,17 +101,6 @@ func (a *Accuracy) continueAs(b *batchRecords, until int) {
 	distance, gain := a.Mean-before/runs, (after-before)/runs
 	a.Mean, a.Support = min(1, max(a.Mean, after/runs+distance*before/after)), min(a.Support, Interpolated)
 	a.deviation = math.Hypot(a.deviation, math.Hypot(distance/2, gain/4))
-}
-
-// nearest returns the nearest batch size with a run of some epochs, which exists.
-func (p *accuracyPredictor) nearest(batch, epochs int) (b *batchRecords) {
-	distance := func(b *batchRecords) float64 { return math.Abs(math.Log(float64(b.size) / float64(batch))) }
-	for i := range p.batches {
-		if o := &p.batches[i]; o.longest >= epochs && (b == nil || distance(o) < distance(b)) {
-			b = o
-		}
-	}
-	return b
 }
 
 // accuraciesAt returns the best accuracies until an epoch of the runs of a batch size that lasted as

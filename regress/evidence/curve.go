@@ -31,8 +31,6 @@ const (
 	minShareOfMedian       = 1e-3
 )
 
-func isPlausible(seconds float64) bool { return seconds >= minSeconds && seconds <= maxSeconds }
-
 // runCurve is the cumulative seconds of one run after each of its epochs.
 type runCurve struct {
 	sums []float64
@@ -87,7 +85,7 @@ func (r *Run) timed() (all []timedEpochs, reason string) {
 			}
 			count = e.Number - all[n-1].number
 		}
-		if s := e.Seconds / float64(max(e.Count, 1)); e.first() >= 1 && isPlausible(s) {
+		if s := e.Seconds / float64(max(e.Count, 1)); e.first() >= 1 && s >= minSeconds && s <= maxSeconds {
 			all = append(all, timedEpochs{e.Number, count, s})
 		} else if e.Seconds != 0 && reason == "" {
 			reason = fmt.Sprintf("epoch %d took %.3g s, which is not plausible", e.Number, e.Seconds)
@@ -111,8 +109,7 @@ func (r *Run) epochSeconds() (seconds []float64, reason string) {
 	for i, e := range timed {
 		if e.seconds <= usual*minShareOfMedian {
 			if reason == "" {
-				reason = fmt.Sprintf("epoch %d took %.3g s, others of the run %.3g s",
-					e.number, e.seconds, usual)
+				reason = fmt.Sprintf("epoch %d took %.3g s, others of the run %.3g s", e.number, e.seconds, usual)
 			}
 			timed[i].seconds = usual
 		}

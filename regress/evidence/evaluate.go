@@ -88,8 +88,7 @@ func (s *Subject) evaluateAccuracies(runs []Run, out []bool) {
 		if !out[i] || !ok {
 			continue
 		}
-		const most = 8 // epochs
-		step := max(1, len(r.Epochs)/most)
+		step := max(1, len(r.Epochs)/8) // about eight epochs
 		var run HeldOut
 		for k := 0; k < len(r.Epochs); k += step {
 			e := &r.Epochs[k]

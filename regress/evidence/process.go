@@ -24,8 +24,7 @@ type point struct {
 
 func pointOf(c *Configuration) point {
 	return point{[inputs]float64{
-		math.Log2(float64(c.BatchSize)), math.Log2(float64(c.CPUs)),
-		c.ConcurrentJobs / 2, c.ProcessesPerCore,
+		math.Log2(float64(c.BatchSize)), math.Log2(float64(c.CPUs)), c.ConcurrentJobs / 2, c.ProcessesPerCore,
 		foreignScale * c.ForeignCPURatio, foreignScale * c.ForeignIOWaitRatio,
 	}, c.NodeType}
 }

@@ -180,8 +180,7 @@ func (f *paceFilter) rest(of curveOf, total int) (location, variance float64) {
 	squares /= sum * sum
 	n := float64(total - f.done)
 	noise := f.white*squares + f.correlated*squares*
-		min(n, (1+epochCorrelation)/(1-epochCorrelation))*
-		(1-math.Pow(epochCorrelation, 2*min(n, horizon)))
+		min(n, (1+epochCorrelation)/(1-epochCorrelation))*(1-math.Pow(epochCorrelation, 2*min(n, horizon)))
 	variance += noise*f.scale() + f.odd*squares
 	// An odd epoch and a slower run are equally probable until a second epoch is compared.
 	location = math.Log(sum) + f.slower/2

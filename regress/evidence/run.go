@@ -58,9 +58,7 @@ func (c *Configuration) valid() bool {
 	if c.BatchSize < 1 || c.CPUs < 1 {
 		return false
 	}
-	for _, x := range [...]float64{
-		c.ConcurrentJobs, c.ProcessesPerCore, c.ForeignCPURatio, c.ForeignIOWaitRatio,
-	} {
+	for _, x := range [...]float64{c.ConcurrentJobs, c.ProcessesPerCore, c.ForeignCPURatio, c.ForeignIOWaitRatio} {
 		if !(x >= 0 && x <= 1e6) {
 			return false
 		}
@@ -81,11 +79,9 @@ func (c Configuration) compare(d Configuration) int {
 	return cmp.Or(
 		c.subject().compare(d.subject()),
 		cmp.Compare(c.NodeType, d.NodeType), cmp.Compare(c.CPUs, d.CPUs),
-		cmp.Compare(c.ConcurrentJobs, d.ConcurrentJobs),
-		cmp.Compare(c.ProcessesPerCore, d.ProcessesPerCore),
+		cmp.Compare(c.ConcurrentJobs, d.ConcurrentJobs), cmp.Compare(c.ProcessesPerCore, d.ProcessesPerCore),
 		cmp.Compare(c.ForeignCPURatio, d.ForeignCPURatio),
-		cmp.Compare(c.ForeignIOWaitRatio, d.ForeignIOWaitRatio),
-		cmp.Compare(c.BatchSize, d.BatchSize))
+		cmp.Compare(c.ForeignIOWaitRatio, d.ForeignIOWaitRatio), cmp.Compare(c.BatchSize, d.BatchSize))
 }
 
 // Run is one training run, or a part of it under one configuration. It contains measured epochs
@@ -113,12 +109,7 @@ type Run struct {
 func (r *Run) comparedName() string { return cmp.Or(r.Job, r.ID) }
 
 // endOrStart returns the end of a run, or its start if the end is unknown.
-func (r *Run) endOrStart() time.Time {
-	if r.EndedAt.IsZero() {
-		return r.StartedAt
-	}
-	return r.EndedAt
-}
+func (r *Run) endOrStart() time.Time { return cmp.Or(r.EndedAt, r.StartedAt) }
 
 // EpochRecord is one pass over the data, or several.
 type EpochRecord struct {

@@ -70,8 +70,7 @@ func (s *State) follow(runs []Run) (*State, error) {
 
 // byEnd orders runs by their end, and parts of one run by their start.
 func byEnd(a, b Run) int {
-	return cmp.Or(a.EndedAt.Compare(b.EndedAt), a.StartedAt.Compare(b.StartedAt),
-		cmp.Compare(a.ID, b.ID))
+	return cmp.Or(a.EndedAt.Compare(b.EndedAt), a.StartedAt.Compare(b.StartedAt), cmp.Compare(a.ID, b.ID))
 }
 
 // Adjusted returns the runs as the served fit used them: times from before jumps are removed or

@@ -14,9 +14,7 @@ const (
 	Measured                    // the configuration itself ran
 )
 
-var supportNames = [...]string{
-	"never run", "extrapolated", "own epochs", "interpolated", "measured",
-}
+var supportNames = [...]string{"never run", "extrapolated", "own epochs", "interpolated", "measured"}
 
 // String returns the name for reports.
 func (s Support) String() string { return supportNames[s] }

@@ -220,8 +220,7 @@ func paceVarianceOf(all []*measuredTimes) float64 {
 			}
 			seconds := exponentials(m.logs[i])
 			at := func(n int) float64 { return interpolate(m.points, seconds, n) }
-			change := math.Log((at(n)-at(n/2))/(at(n/2)-at(n/4))) -
-				math.Log(float64(n-n/2)/float64(n/2-n/4))
+			change := math.Log((at(n)-at(n/2))/(at(n/2)-at(n/4))) - math.Log(float64(n-n/2)/float64(n/2-n/4))
 			groups = append(groups, spread{change * change, 1})
 		}
 	}
