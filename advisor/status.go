@@ -255,7 +255,7 @@ func draftStatus(c *cluster.Cluster, j *cluster.Job, status schemas.JobStatus, n
 func briefDraft(c *cluster.Cluster, j *cluster.Job, status schemas.JobStatus, now time.Time) statusDraft {
 	d := statusDraft{status: status}
 	if over := j.Deadline(); j.Run == 0 && !over.IsZero() && now.After(over) {
-		d.status.Probability = nil // that of its answer is none any more
+		d.status.Probability = nil // the one of its answer no longer holds
 	}
 	if j.State == schemas.StateQueued {
 		d.status.QueuePosition = c.QueuePosition(j)

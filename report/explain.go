@@ -142,12 +142,11 @@ func accuracyText(alt *schemas.Alternative, e *schemas.AccuracyEvidence, a *sche
 		schemas.FormatCount(uint64(e.BatchSizeRuns), "run"), e.ModelRuns, a.Model,
 		e.HighestAccuracy)
 	if alt.Epochs > e.LongestEpochs {
-		adds := "nothing"
+		text := "; no run had more than %s; further epochs are assumed to add nothing"
 		if e.Support == "interpolated" {
-			adds = "as much as with other batch sizes"
+			text = "; known for %s, and assumed to rise after that as with other batch sizes"
 		}
-		s += fmt.Sprintf("; no run had more than %s; further epochs are assumed to add %s",
-			schemas.FormatCount(uint64(e.LongestEpochs), "epoch"), adds)
+		s += fmt.Sprintf(text, schemas.FormatCount(uint64(e.LongestEpochs), "epoch"))
 	}
 	return s
 }

@@ -68,7 +68,7 @@ type AccuracyEvidence struct {
 	BatchSizeRuns uint32 `json:"batch_size_runs"`
 	// Runs of the model on the dataset.
 	ModelRuns uint32 `json:"model_runs"`
-	// Epochs of the longest run with this batch size, or with any if there is none.
+	// Last epoch that runs show: of this batch size, of both next to it, or of any.
 	LongestEpochs uint32 `json:"longest_epochs"`
 	// Highest accuracy of any run, 0 to 1.
 	HighestAccuracy float64 `json:"highest_accuracy"`

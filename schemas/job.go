@@ -367,27 +367,6 @@ type Alive struct {
 	Ended bool `json:"ended,omitempty"`
 }
 
-// EpochProgress is the progress within the running epoch, measured inside the training. It is not in the
-// log, so that no recorded advice depends on it.
-type EpochProgress struct {
-	// Number of the running epoch; absent if its progress is unknown.
-	RunningEpoch uint32 `json:"running_epoch,omitempty"`
-	// Share of its batches that are done, 0 to 1.
-	EpochRatio float64 `json:"epoch_ratio,omitempty"`
-	// Its duration, estimated from these batches, without its evaluation.
-	EpochSeconds float64 `json:"epoch_seconds,omitempty"`
-}
-
-// LeftSeconds returns the estimated time until the end of the running epoch.
-func (p *EpochProgress) LeftSeconds() float64 { return p.EpochSeconds * (1 - p.EpochRatio) }
-
-func (p *EpochProgress) validate() error {
-	return cmp.Or(
-		validateSeconds("epoch_seconds", p.EpochSeconds),
-		validateRatios(ratioField{"epoch_ratio", &p.EpochRatio}),
-	)
-}
-
 // Heartbeat is the interval of a runner's heartbeats. A runner that could not send one for Silence stops
 // its job, if that is wanted. LostAfter without a heartbeat the job is lost, and its CPUs are given to
 // others: until then a job that is stopped has ended.

@@ -121,7 +121,7 @@ type JobListRequest struct {
 	AtRisk bool `json:"at_risk,omitempty"`
 	// Only jobs that missed their SLO.
 	Missed bool `json:"missed,omitempty"`
-	// Running jobs without their present predictions, which a long list takes most of its time for. A list by
+	// Leave out the present predictions of running jobs, which take most of the time of a long list. A list by
 	// probability has them.
 	Brief bool `json:"brief,omitempty"`
 	// Order: "probability", "deadline", "started", "ended", "id", "model", "user", "node" or "state",

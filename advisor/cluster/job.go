@@ -52,8 +52,8 @@ type Job struct {
 	MovesLoaders bool         `json:"moves_loaders,omitempty"` // the runner can change the data loaders
 
 	ObservedEpochs  []ObservedEpoch `json:"observed_epochs,omitempty"` // of this run, in order
-	Together        uint32          `json:"together,omitempty"`        // epochs that it reported together, at last
-	EpochsFollow    bool            `json:"epochs_follow,omitempty"`   // events of other ones follow
+	Together        uint32          `json:"together,omitempty"`        // number of epochs in its last report
+	EpochsFollow    bool            `json:"epochs_follow,omitempty"`   // more events of that report follow
 	LoadAtLastEpoch []LoadIntegral  `json:"load_at_last_epoch,omitempty"`
 	ProgressAt      time.Time       `json:"progress_at,omitzero"` // end of its last epoch, by the server's clock
 	Usage           schemas.Usage   `json:"usage,omitzero"`       // in its last epoch

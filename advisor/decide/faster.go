@@ -40,8 +40,8 @@ func AdviseFaster(q *Question, a *schemas.Advice, r Regressors, at time.Time) *s
 }
 
 // isBetter reports whether an alternative with the same CPUs is clearly faster, at least as accurate and at
-// least as likely to meet an SLO, by the runs that have ended. Its accuracy is known about as well: one that
-// continues after the end of its runs is not.
+// least as likely to meet an SLO, by the runs that have ended. The uncertainty of its accuracy is at most twice
+// that of the current one, which excludes an accuracy after more epochs than its runs had.
 func isBetter(alt, current *schemas.Alternative) bool {
 	spread := func(a *schemas.Alternative) float64 { return accuracy(a) - orZero(a.AccuracyLower) }
 	return alt.CPUs == current.CPUs && !alt.Extrapolated && alt.UpperBoundSeconds != nil &&

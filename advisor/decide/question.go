@@ -53,7 +53,7 @@ type Member struct {
 	Confidence   float64       // of its SLO
 
 	ObservedEpochs []cluster.ObservedEpoch // of its run, which correct its prediction
-	Together       uint32                  // the last ones, which it reported together
+	Together       uint32                  // number of epochs in its last report
 }
 
 // EpochsDone returns the epochs that a running job has completed.

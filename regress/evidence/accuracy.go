@@ -12,14 +12,14 @@ import (
 type Accuracy struct {
 	// Known is false if less than half of such runs measured an accuracy by then.
 	Known bool
-	// Mean over the runs of the batch size that lasted as many epochs, 0 to 1. If all were shorter, it
-	// continues as that of another batch size. Between measured batch sizes it is the highest accuracy
-	// that would be reached by then.
+	// Mean over the runs of the batch size that lasted as many epochs, 0 to 1. If all runs were shorter, it
+	// rises like the accuracy of another batch size after their end. Between measured batch sizes, it is the
+	// highest accuracy that would be reached by then.
 	Mean      float64
 	Support   Support
 	Runs      int     // of the same batch size
 	ModelRuns int     // of the model and dataset
-	Longest   int     // epochs of the longest run of the batch size, of all around it, or of any
+	Longest   int     // last epoch that runs show: of the batch size, of both next to it, or of any
 	Highest   float64 // accuracy of any run of the model; 0 if none was measured
 
 	deviation, degrees float64 // of one run's accuracy
@@ -77,8 +77,8 @@ func (a *Accuracy) setMeasured(values []float64, runs int) {
 	a.deviation = math.Sqrt(variance * (1 + 1/n))
 }
 
-// continueBeyond continues an accuracy after the end of the runs of its batch size as that of the nearest batch
-// size with longer runs. The distance between the two shrinks by the ratio by which the latter rises.
+// continueBeyond lets an accuracy rise after the end of the runs of its batch size like the accuracy of the
+// nearest batch size with longer runs. The distance between the two shrinks by the ratio of that rise.
 func (p *accuracyPredictor) continueBeyond(a *Accuracy, batch, until int) {
 	var longer []*Records
 	nearest := math.Inf(1)

@@ -169,7 +169,7 @@ func (r *chooser) share(x *reading) (float64, bool) {
 	return v, v >= 0 && v <= 1 && (isPercent || kind != kindRate || !r.areHighRates)
 }
 
-// notePercent remembers whether the values of a kind are percentages. Those of the top 5 tell that of the top 1.
+// notePercent remembers whether the values of a kind are percentages. A top-5 accuracy decides for top 1, too.
 func (r *chooser) notePercent(f *field) {
 	v, kind := max(f.value, f.mean), f.name.kind
 	isValue := f.unit == unitNone && f.total == 0 && (isReading(f) || !f.isWhole)

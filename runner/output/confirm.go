@@ -83,7 +83,7 @@ func (r *recogniser) mayBeInitial() bool {
 	for _, x := range r.held {
 		x.number--
 	}
-	r.setBase(1)
+	r.beginAtOne()
 	r.isShifted = true
 	return false
 }

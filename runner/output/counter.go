@@ -267,7 +267,7 @@ func (r *recogniser) rebase(f *field) {
 
 // countFromOne drops what was printed as epoch 0.
 func (r *recogniser) countFromOne() {
-	r.setBase(1)
+	r.beginAtOne()
 	r.drop()
 	r.next = newBlock()
 }
@@ -282,10 +282,10 @@ func (r *recogniser) drop() {
 	r.held, r.class, r.closing, r.lastClosing = nil, countsNothing, 0, 0
 }
 
-// setBase raises the number of the first epoch of all counters.
-func (r *recogniser) setBase(n float64) {
+// beginAtOne makes 1 the lowest number of the first epoch of all counters.
+func (r *recogniser) beginAtOne() {
 	for _, t := range r.tracks {
-		t.base = max(t.base, n)
+		t.base = max(t.base, 1)
 	}
 }
 
