@@ -1,6 +1,6 @@
 // All nodes as a heat map and a table, the silent ones first.
 import { ask } from './api.js';
-import { bind, param } from './address.js';
+import { bind, param, query } from './address.js';
 import { byId, el, keyed, loaded, text } from './dom.js';
 import { bytes, duration, number, percent, unknown } from './format.js';
 import { jobsOf, nodePath } from './jobs.js';
@@ -8,12 +8,12 @@ import { table } from './table.js';
 
 const size = 1000; // nodes of a page; the search finds the others
 export const kinds = ['sample', 'job'], seconds = 5;
-let drawTable, nodes = [], running = new Map(), held = {};
+let drawTable, nodes = [], running, held = {}, isFiltering = false;
 
 // freeCPUs returns how many CPUs of a node no running job was given, and no other job holds.
 export const freeCPUs = (n, jobs, holds = 0) => Math.max(0, n.sample.cores - holds - jobs.reduce((sum, j) => sum + (j.workers ?? 1) * (j.cpus ?? 0) / Math.max(1, (j.nodes ?? []).length), 0));
 
-const jobsOn = (n) => running.get(n.node) ?? [];
+const jobsOn = (n) => running?.get(n.node) ?? [];
 const silence = (n) => (n.live ? 0 : n.age_seconds);
 const memory = (s) => (s.memory_total_bytes ? 1 - s.memory_available_bytes / s.memory_total_bytes : undefined);
 
@@ -46,9 +46,10 @@ const columns = [
 
 // tile is a cell of the heat map. Its words are those of the table.
 function fillTile(tile, n) {
-  const ratio = n.sample.cpu_ratio;
+  const ratio = n.sample.cpu_ratio, title = `${n.node}: ${n.live ? `CPU ${percent(ratio)}, ${number(jobsOn(n).length)} running` : 'silent'}`;
+  if (tile.title === title) return;
+  tile.title = title;
   tile.href = nodePath(n.node);
-  tile.title = `${n.node}: ${n.live ? `CPU ${percent(ratio)}, ${number(jobsOn(n).length)} running` : 'silent'}`;
   tile.setAttribute('aria-label', tile.title);
   tile.style.setProperty('--load', `${Math.round(100 * (ratio ?? 0))}%`);
   tile.className = n.live ? '' : 'silent';
@@ -58,15 +59,21 @@ export function redraw() {
   drawTable(sorted(), (n) => n.node, (n) => (n.live ? '' : 'risk'));
 }
 
+// readJobs loads which jobs run on which node.
+async function readJobs() {
+  const list = await ask('jobs?state=running&brief=true&limit=1000');
+  held = list.held_cpus ?? {};
+  running = new Map();
+  for (const j of list.jobs) for (const n of j.nodes ?? []) running.set(n, [...(running.get(n) ?? []), j]);
+}
+
+// read loads the nodes, and their jobs unless only the filter has changed, so that a search is quick.
 export async function read() {
-  const q = new URLSearchParams({ limit: size });
-  for (const name of ['search', 'live']) if (param(name)) q.set(name, param(name));
-  const [list, jobs] = await Promise.all([ask(`nodes?${q}`), ask('jobs?state=running&brief=true&limit=1000')]);
+  const isEnough = isFiltering && running;
+  isFiltering = false;
+  const [list] = await Promise.all([ask(`nodes?${query(['search', 'live'], { limit: size })}`), isEnough || readJobs()]);
   loaded('nodes');
   nodes = list.nodes;
-  held = jobs.held_cpus ?? {};
-  running = new Map();
-  for (const j of jobs.jobs) for (const n of j.nodes ?? []) running.set(n, [...(running.get(n) ?? []), j]);
   const filtered = param('search') || param('live');
   text(byId('nodes-count'), list.total ? `${number(list.live)} of ${number(list.total)} live` : '');
   text(byId('nodes-rest'), list.next ? `The first ${number(size)} of ${number(list.total)} are shown; search for the others.` : '');
@@ -79,5 +86,8 @@ export async function read() {
 
 export function start(_, again) {
   drawTable = table(byId('nodes-table'), columns, redraw);
-  bind(byId('nodes-form'), again);
+  bind(byId('nodes-form'), () => {
+    isFiltering = true;
+    again();
+  });
 }
