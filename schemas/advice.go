@@ -48,8 +48,8 @@ type Alternative struct {
 	Loaders uint32 `json:"loaders,omitempty" ch:"loaders"`
 	// Total epochs; for a running job, the remaining epochs.
 	Epochs uint32 `json:"epochs" ch:"epochs"`
-	// Epochs after which it is expected to stop by itself, as earlier jobs of the model did; absent if
-	// after all of them.
+	// Epochs after which it is expected to stop by itself, as earlier jobs of the model did or because it
+	// reaches its target accuracy; absent if after all of them.
 	ExpectedEpochs uint32 `json:"expected_epochs,omitempty"`
 	// Median of the predicted time: start-up and all epochs, or the remaining epochs of a running
 	// job. It includes the slowdown by co-located jobs.

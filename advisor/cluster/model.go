@@ -36,6 +36,10 @@ type Model struct {
 	Configurations []BatchAndShape `json:"configurations,omitempty"` // with an epoch, at most maxTried
 	Ends           []EpochsEnd     `json:"ends,omitempty"`           // of its last jobs, at most maxEnds
 
+	// RunsOn reports whether the last job that reached its target accuracy ran all of its epochs; otherwise
+	// jobs stop there.
+	RunsOn bool `json:"runs_on,omitempty"`
+
 	// OwnBatchSize is the batch size in the last epoch of a job whose request did not know it; 0: unknown.
 	OwnBatchSize uint32 `json:"own_batch_size,omitempty"`
 
@@ -101,9 +105,15 @@ func (m *Model) ended(c BatchAndShape, nodeType string, e *schemas.Ended) {
 	}
 }
 
-// stopped records after how many epochs a job ended by itself.
+// stopped records after how many epochs a job ended by itself, or whether it stopped at its target accuracy.
 func (m *Model) stopped(j *Job) {
-	if !j.endedByItself() || j.Request != nil && j.Request.TargetAccuracy > 0 {
+	if !j.endedByItself() {
+		return
+	}
+	if j.Request != nil && j.Request.TargetAccuracy > 0 {
+		if j.BestAccuracy != nil && *j.BestAccuracy >= j.Request.TargetAccuracy {
+			m.RunsOn = j.EpochsDone >= j.Setting.Epochs
+		}
 		return
 	}
 	kept := slices.Clip(m.Ends[max(0, len(m.Ends)+1-maxEnds):])

@@ -19,8 +19,11 @@ type candidate struct {
 	isMeasured        bool    // the accuracy after its epochs is known well enough, or nothing depends on it
 	isReachedOnce     bool    // too few runs have reached the target accuracy for a promise
 
-	stop     evidence.Stop // of a job that stops at its target, if that can be promised
-	forecast *forecast     // of all epochs of the request; nil if its end is unknown
+	passage       evidence.Passage // when it reaches the target accuracy
+	ends          evidence.Passage // when it stops by itself, if before its last epoch; unknown: never
+	stopsAtTarget bool
+	stop          evidence.Stop // of a job that stops at its target
+	forecast      *forecast     // of all epochs of the request; nil if its end is unknown
 }
 
 // candidates returns each batch size of the request with each number of workers and of CPUs.
@@ -45,50 +48,57 @@ func areTimed(all []candidate) bool {
 
 // candidate returns the figures of a batch size with some CPUs.
 func (p *problem) candidate(batch, cpus uint32) candidate {
-	c := candidate{Alternative: schemas.Alternative{
+	c := p.untimed(schemas.Alternative{
 		BatchSize: batch, CPUs: cpus, Workers: p.workers, Loaders: p.loaders, Epochs: p.epochsLeft(),
-	}}
+	})
 	var leastCertain evidence.EpochTime
-	passage := p.passage(batch)
 	if p.canForecast(batch, cpus) {
 		if f := p.forecast(variantOf(&c.Alternative)); !math.IsInf(f.job.end, 1) {
 			c.forecast = &f
-			p.setEpochs(&c, &f, &passage)
-			p.setTime(&c, &f, p.Request.Confidence)
+			p.setEpochs(&c)
+			p.setTime(&c, p.Request.Confidence)
 			leastCertain = f.job.leastCertain
 		}
 	}
-	reached := p.setAccuracy(&c, &passage)
+	reached := p.setAccuracy(&c)
 	if p.Self == nil { // for a running job, the answer to its request had the evidence
 		c.Evidence = p.evidenceOf(&c.Alternative, &leastCertain, &reached)
 	}
 	return c
 }
 
+// untimed returns an alternative as a candidate whose time is not known yet.
+func (p *problem) untimed(alt schemas.Alternative) candidate {
+	c := candidate{Alternative: alt, passage: p.passage(alt.BatchSize), ends: stopEpoch(p.Stops, alt.BatchSize)}
+	if c.stopsAtTarget = p.stopsAt(&c.passage); c.stopsAtTarget {
+		c.ends = c.passage
+	}
+	return c
+}
+
 // setEpochs sets the epochs of an alternative if the request does not set them.
-func (p *problem) setEpochs(c *candidate, f *forecast, passage *evidence.Passage) {
-	if p.stopsAtTarget() {
-		c.stop = p.stop(f, passage, c.Epochs)
+func (p *problem) setEpochs(c *candidate) {
+	if p.Request.Epochs > 0 || !p.hasAccuracy {
+		return
 	}
-	switch {
-	case c.stop.Probability >= unreachableTarget:
-		c.Epochs = uint32(c.stop.Epochs) - p.EpochsDone()
-	case p.Request.Epochs == 0 && p.hasAccuracy:
-		c.stop = evidence.Stop{}
-		c.Epochs = p.chooseEpochs(&c.Alternative, f)
+	done := p.EpochsDone()
+	if c.stop = p.stop(c, done+c.Epochs); c.stop.Probability >= unreachableTarget {
+		c.Epochs = uint32(c.stop.Epochs) - done
+		return
 	}
+	c.Epochs = p.chooseEpochs(c)
 }
 
 // setTime sets the time of an alternative, its bound at a level, and the probability of the SLO.
-func (p *problem) setTime(c *candidate, f *forecast, level float64) {
-	o := p.outlook(f, c.Epochs)
+func (p *problem) setTime(c *candidate, level float64) {
+	o := p.outlook(c, c.Epochs)
 	seconds := 0.0
 	if o.Known() {
 		seconds = o.Median()
 	}
 	c.Extrapolated = o.isExtrapolated
 	c.PredictedSeconds = figure(seconds)
-	c.CPUSeconds = figure(max(0, seconds-f.job.plan.wait) * float64(c.Processes()))
+	c.CPUSeconds = figure(max(0, seconds-c.forecast.job.plan.wait) * float64(c.Processes()))
 	if seconds == 0 { // all epochs are done, and what follows does not count for the SLO
 		if m := p.Self; p.Request.SLO > 0 && m != nil && p.Left()+m.Since.Seconds() >= 0 {
 			c.Probability = figure(1)
@@ -110,9 +120,9 @@ func (p *problem) setTime(c *candidate, f *forecast, level float64) {
 // setAccuracy sets the accuracy of an alternative, which it returns, and multiplies the probability of the
 // SLO by the probability of the target accuracy. The errors of time and accuracy are assumed to be
 // independent.
-func (p *problem) setAccuracy(c *candidate, passage *evidence.Passage) (a evidence.Accuracy) {
+func (p *problem) setAccuracy(c *candidate) (a evidence.Accuracy) {
 	done := p.EpochsDone()
-	last, _ := p.lastEpochs(c.BatchSize, done+c.Epochs)
+	last, _ := c.lastEpochs(done, done+c.Epochs)
 	if last-done < c.Epochs {
 		c.ExpectedEpochs = last - done
 	}
@@ -123,13 +133,17 @@ func (p *problem) setAccuracy(c *candidate, passage *evidence.Passage) (a eviden
 	c.isMeasured = a.Known || p.isOneBatchSize()
 	c.sloProbability, c.targetProbability = ProbabilityOf(&c.Alternative), 1
 	switch {
-	case c.stop.Epochs > 0:
-		c.targetProbability = c.stop.Reached
-		c.sloProbability = min(c.stop.Probability/c.stop.Reached, maxProbability)
+	case c.stopsAtTarget && c.forecast != nil:
+		all := int(done + c.Epochs)
+		if c.stop.Epochs != all {
+			c.stop = c.passage.Stop(p.inTimeAfter(c.forecast), all, 1)
+		}
+		c.targetProbability = c.passage.By(all)
+		c.sloProbability = min(c.stop.Probability/max(c.targetProbability, 1e-9), maxProbability)
 	case p.Request.TargetAccuracy > 0:
-		c.targetProbability = passage.Reaches(&a, int(done+c.Epochs))
+		c.targetProbability = c.passage.Reaches(&a, int(done+c.Epochs))
 	}
-	if passage.Known() && !passage.Promisable {
+	if c.passage.Known() && !c.passage.Promisable {
 		c.isMeasured, c.isReachedOnce = false, true
 	}
 	if p.Request.TargetAccuracy > 0 && p.hasAccuracy {
@@ -157,29 +171,39 @@ func (q *Question) isOneBatchSize() bool {
 	return len(r.BatchSizes) == 1 && r.Epochs > 0 && r.SLO > 0 && r.TargetAccuracy == 0
 }
 
-// stopsAtTarget reports whether the job ends as soon as it has reached its target accuracy, because
-// the request sets no number of epochs.
-func (p *problem) stopsAtTarget() bool {
-	return p.Request.Epochs == 0 && p.Request.TargetAccuracy > 0 && p.hasAccuracy
-}
-
-// stop chooses the epochs of a job that stops at its target, up to those of a forecast. Without an SLO
-// it reaches the target nearly certainly.
-func (p *problem) stop(f *forecast, passage *evidence.Passage, most uint32) evidence.Stop {
-	done, wanted := p.EpochsDone(), p.Request.Confidence
+// stop chooses the epochs of a new job with a target accuracy: the fewest after which target and SLO are as
+// probable as wanted, at most a number. Without an SLO it reaches the target nearly certainly.
+func (p *problem) stop(c *candidate, most uint32) (best evidence.Stop) {
+	wanted, inTime := p.Request.Confidence, p.inTimeAfter(c.forecast)
 	if p.Request.SLO == 0 {
 		wanted = nearlyCertain
 	}
-	inTime := func(epochs int) float64 { return p.inTime(f, uint32(epochs)-done) }
-	return passage.Stop(inTime, int(done+most), wanted)
+	if c.stopsAtTarget {
+		return c.passage.Stop(inTime, int(most), wanted)
+	}
+	for _, n := range epochGrid(most) { // it runs on after its target
+		if reached := c.passage.By(int(n)); reached > best.Probability {
+			if both := reached * inTime(int(n)); both > best.Probability {
+				best = evidence.Stop{Epochs: int(n), Reached: reached, Probability: both}
+			}
+		}
+		if best.Probability >= wanted {
+			break
+		}
+	}
+	return best
 }
 
-// inTime returns the probability that some epochs of a forecast end within the SLO; 1 without one.
-func (p *problem) inTime(f *forecast, epochs uint32) float64 {
+// inTimeAfter returns the probability that a forecast job ends within the SLO, by its total epochs.
+func (p *problem) inTimeAfter(f *forecast) func(epochs int) float64 {
+	return func(epochs int) float64 { return p.inTime(p.outlookOf(f, uint32(epochs)-p.EpochsDone())) }
+}
+
+// inTime returns the probability that a job ends within the SLO; 1 without one.
+func (p *problem) inTime(o outlook) float64 {
 	if p.Request.SLO == 0 {
 		return 1
 	}
-	o := p.outlook(f, epochs)
 	probability, _ := o.inTime(p.Left())
 	return probability
 }
@@ -193,17 +217,24 @@ const nearlyCertain = 0.99
 const unreachableTarget = 0.001
 
 // chooseEpochs chooses the number of remaining epochs without a reachable target, up to those of a
-// forecast: it maximizes probability times expected accuracy. The probability falls with the epochs.
-func (p *problem) chooseEpochs(alt *schemas.Alternative, f *forecast) uint32 {
-	grid := epochGrid(alt.Epochs)
-	certain := sort.Search(len(grid), func(i int) bool { return p.inTime(f, grid[i]) < maxProbability })
-	best, highest := min(1, alt.Epochs), -1.0
-	longest := p.accuracyAt(alt.BatchSize, p.EpochsDone()+alt.Epochs)
+// forecast: it maximizes probability times expected accuracy. The probability falls with the epochs. If the
+// accuracy is unknown, these are the most epochs that probably end in time.
+func (p *problem) chooseEpochs(c *candidate) uint32 {
+	grid := epochGrid(c.Epochs)
+	upTo := func(least float64) int {
+		return sort.Search(len(grid), func(i int) bool { return p.inTime(p.outlook(c, grid[i])) < least })
+	}
+	longest := p.accuracyAt(c.BatchSize, p.EpochsDone()+c.Epochs)
+	if longest.Mean == 0 {
+		return grid[max(1, upTo(LikelyMissed))-1]
+	}
+	certain := upTo(maxProbability)
+	best, highest := min(1, c.Epochs), -1.0
 	most := max(longest.Mean, longest.Highest)
 	for i, n := range grid {
-		a, probability := p.accuracyAt(alt.BatchSize, p.EpochsDone()+n), maxProbability
+		a, probability := p.accuracyAt(c.BatchSize, p.EpochsDone()+n), maxProbability
 		if i >= certain {
-			probability = p.inTime(f, n)
+			probability = p.inTime(p.outlook(c, n))
 		}
 		if worth := probability * a.Mean; worth > highest {
 			best, highest = n, worth

@@ -46,6 +46,8 @@ func AskRunning(c *cluster.Cluster, j *cluster.Job, now time.Time) *Question {
 		Failures: known.Failures,
 		Stops:    stopsOf(&q, &known),
 
+		StopsAtTarget: j.Request != nil && stopsAtTarget(j.Request, &known),
+
 		Last: j.Advice,
 		WasLikely: j.Advice != nil && j.Advice.Decision == schemas.MeetsSLO &&
 			(j.Advice.Run == j.Run || !j.IsAtRisk()), // after a restart warnings are known, advice is not
@@ -77,6 +79,8 @@ func AskOn(c *cluster.Cluster, nodes []string, q schemas.JobRequest, now time.Ti
 		Tried:    known.Configurations,
 		Failures: known.Failures,
 		Stops:    stopsOf(&q, &known),
+
+		StopsAtTarget: stopsAtTarget(&q, &known),
 	}
 }
 

@@ -78,6 +78,7 @@ func evidenceQuestion(change func(*schemas.JobRequest)) *decide.Question {
 	}
 	return &decide.Question{
 		Request: q.WithDefaults(), Nodes: []string{"node-a"}, Hardware: []schemas.Hardware{evidenceNode},
+		StopsAtTarget: q.TargetAccuracy > 0 && q.Epochs == 0,
 	}
 }
 

@@ -162,11 +162,11 @@ func (p *problem) forecast(v variant) forecast {
 	return p.sim.run(&j)
 }
 
-// outlook returns the distribution of the time of a number of epochs of the job, or until it stops by
-// itself before, by a forecast of at least as many.
-func (p *problem) outlook(f *forecast, epochs uint32) outlook {
-	done, batch := p.EpochsDone(), f.job.plan.batch
-	last, late := p.lastEpochs(batch, done+epochs)
+// outlook returns the distribution of the time of a number of epochs of a candidate, or until it stops by
+// itself before, by its forecast of at least as many.
+func (p *problem) outlook(c *candidate, epochs uint32) outlook {
+	done, f := p.EpochsDone(), c.forecast
+	last, late := c.lastEpochs(done, done+epochs)
 	o := p.outlookOf(f, last-done)
 	if late == last || !o.Known() {
 		return o

@@ -25,6 +25,8 @@ type Question struct {
 	Tried    []cluster.BatchAndShape // with epochs of this model on this dataset in the log
 	Failures []cluster.Failure       // configurations of this model whose last runs failed
 	Stops    []cluster.EpochsEnd     // ends of jobs of this model, if this one may stop early like them
+	// StopsAtTarget: the job ends when it has reached its target accuracy.
+	StopsAtTarget bool
 
 	Last      *cluster.AdviceSummary // advice for a running job
 	WasLikely bool                   // the job was expected to keep its SLO, with the last advice

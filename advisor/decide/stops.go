@@ -18,6 +18,12 @@ func stopsOf(q *schemas.JobRequest, m *cluster.Model) []cluster.EpochsEnd {
 	return m.Ends
 }
 
+// stopsAtTarget reports whether a job ends as soon as it has reached its target accuracy: Courier chooses its
+// epochs, and the last such job of the model did not run on.
+func stopsAtTarget(q *schemas.JobRequest, m *cluster.Model) bool {
+	return q.TargetAccuracy > 0 && q.Epochs == 0 && (q.MayStopEarly || !m.RunsOn)
+}
+
 // The deviation of the logarithm of the epoch at which a model stops, before it is measured, and its
 // weight in jobs.
 const (
@@ -28,15 +34,21 @@ const (
 // stopLevel is the share of jobs that stop before a late stop.
 const stopLevel = 0.95
 
-// lastEpochs returns the median of the last epoch of a job with a batch size that may stop by itself
-// before its epochs are over, and a late one: both are its last epoch if it does not stop.
-func (p *problem) lastEpochs(batch, epochs uint32) (median, late uint32) {
-	stops := stopEpoch(p.Stops, batch)
-	if !stops.Known() || epochs <= p.EpochsDone() {
+// stopsAt reports whether the job stops when it reaches its target: it has not yet, and reports its accuracy.
+func (p *problem) stopsAt(passage *evidence.Passage) bool {
+	m := p.Self
+	return p.StopsAtTarget && passage.Known() && passage.By(int(p.EpochsDone())) < 1 &&
+		(m == nil || m.EpochsDone == 0 || m.BestAccuracy != nil)
+}
+
+// lastEpochs returns the median of the last epoch of a job that has done some of its epochs and may stop by
+// itself before they are over, and a late one: both are its last epoch if it does not stop.
+func (c *candidate) lastEpochs(done, epochs uint32) (median, late uint32) {
+	if !c.ends.Known() || epochs <= done {
 		return epochs, epochs
 	}
-	stops = stops.After(int(p.EpochsDone()))
-	return uint32(stops.Epochs(0.5, int(epochs))), uint32(stops.Epochs(stopLevel, int(epochs)))
+	stops, most := c.ends.After(int(done)), int(epochs)
+	return uint32(stops.Epochs(0.5/stops.Reach, most)), uint32(stops.Epochs(stopLevel/stops.Reach, most))
 }
 
 // stopEpoch returns the distribution of the epoch at which jobs stop by themselves: of those with the

@@ -1,6 +1,7 @@
 package decide_test
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"math/rand/v2"
@@ -130,7 +131,7 @@ func TestDecide_ATargetThatOneRunHasReached(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a := askTarget(t, advisortest.LoadFiles(t, files))
+		a := askTarget(t, advisortest.LoadFiles(t, files), 0, 0, false)
 		isReasonNamed := strings.Contains(a.Message, "too few runs of model m have reached accuracy 0.9")
 		if a.Decision != want || *a.Chosen.AccuracyProbability < 0.9 || a.Chosen.Epochs < 10 ||
 			isReasonNamed != (want == schemas.Exploring) {
@@ -140,12 +141,82 @@ func TestDecide_ATargetThatOneRunHasReached(t *testing.T) {
 	}
 }
 
-func askTarget(t *testing.T, r decide.Regressors) *schemas.Advice {
+// A job whose epochs are chosen for its target stops there, unless the last one of its model ran on. Time,
+// bound and probability are those until its end, also while it runs.
+func TestDecide_AJobStopsAtItsTarget(t *testing.T) {
+	k, random := training{epochs: 14, startup: 20, epoch: every(1, 60, 60)}, rand.New(rand.NewPCG(1, 2))
+	var history []advisortest.Run
+	for n, reached := range []int{9, 10, 11, 10} {
+		run := k.draw(n, evidenceBegin.Add(time.Duration(n)*time.Hour), random)
+		for i := range run.Epochs {
+			run.Epochs[i].Accuracy = 0.9 * float64(min(i+1, reached)) / float64(reached)
+		}
+		history = append(history, run)
+	}
+	files, err := advisortest.Fit(t.Context(), history, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := advisortest.LoadFiles(t, files)
+	for _, tc := range []struct {
+		name        string
+		done, of    uint32 // epochs of the last job, which reaches the target in epoch 11
+		isRunning   bool   // it has not ended, and the question is about it
+		least, most uint32 // epochs that are expected
+	}{
+		{"no job has ended", 0, 0, false, 10, 11},
+		{"the last one stopped", 11, 14, false, 10, 11},
+		{"the last one ran on", 14, 14, false, 12, 30},
+		{"it runs", 6, 14, true, 4, 5},
+		{"it runs, later than usual", 10, 14, true, 1, 2},
+		{"it has reached the target and runs on", 12, 14, true, 2, 2},
+	} {
+		a := askTarget(t, r, tc.done, tc.of, tc.isRunning).Chosen
+		last, startup := cmp.Or(a.ExpectedEpochs, a.Epochs), 20.0
+		if tc.isRunning {
+			startup = 0
+		}
+		if last < tc.least || last > tc.most || math.Abs((*a.PredictedSeconds-startup)/float64(60*last)-1) > 0.05 ||
+			*a.UpperBoundSeconds < *a.PredictedSeconds || *a.UpperBoundSeconds > 70*float64(a.Epochs) {
+			t.Errorf("%s: %d of %d epochs in %g s, at most %g s; want %d to %d epochs of 60 s", tc.name,
+				last, a.Epochs, *a.PredictedSeconds, *a.UpperBoundSeconds, tc.least, tc.most)
+		}
+	}
+}
+
+// askTarget asks for a target accuracy of 0.9, after a job that did some of its epochs and reached it in the
+// eleventh, or while this job runs.
+func askTarget(t *testing.T, r decide.Regressors, done, of uint32, isRunning bool) *schemas.Advice {
 	t.Helper()
 	state := cluster.New()
 	node := &schemas.Sample{Node: "n", Cores: evidenceNode.Cores, CPUModel: evidenceNode.CPUModel}
 	state.Apply(node, 1, evidenceBegin)
 	q := schemas.JobRequest{JobID: "job", Model: "m", CPUs: schemas.CPUs{1}, BatchSizes: []int{32}, MaxEpochs: 30,
 		TargetAccuracy: 0.9, Nodes: []string{"n"}, SLO: schemas.Duration(24 * time.Hour)}.WithDefaults()
+	stamp := schemas.JobStamp{Stamp: schemas.Stamp{At: evidenceBegin}, JobID: "last", Run: 1}
+	set := schemas.Setting{Model: "m", BatchSize: 32, CPUs: 1, Epochs: of, Nodes: q.Nodes}
+	events := []schemas.Event{&schemas.Submitted{JobStamp: stamp, Request: q},
+		&schemas.Started{JobStamp: stamp, Setting: set}}
+	for n := range done {
+		reached := 0.9
+		if n < 10 {
+			reached = 0.08 * float64(n+1)
+		}
+		events = append(events, &schemas.Epoch{JobStamp: stamp, Setting: set, Epoch: n + 1, DurationSeconds: 60,
+			Accuracy: &reached})
+	}
+	if !isRunning {
+		events = append(events, &schemas.Ended{JobStamp: stamp, Setting: set, Outcome: schemas.EventFinished,
+			EpochsDone: done})
+	}
+	if of == 0 {
+		events = nil
+	}
+	for i, e := range events {
+		state.Apply(e, uint64(i+2), evidenceBegin)
+	}
+	if isRunning {
+		return decide.Decide(decide.AskRunning(state, state.Job("last"), evidenceBegin), r, evidenceBegin)
+	}
 	return decide.Decide(decide.Ask(state, q, evidenceBegin), r, evidenceBegin)
 }

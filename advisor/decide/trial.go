@@ -12,12 +12,10 @@ type trial struct {
 // variantOn returns the figures of a variant by a forecast of at least as many epochs. The level is the
 // probability of its upper bound.
 func (p *problem) variantOn(f *forecast, v variant, level float64) candidate {
-	c := candidate{Alternative: schemas.Alternative{
-		BatchSize: v.batch, CPUs: v.cpus, Workers: v.workers, Epochs: v.epochs,
-	}}
-	passage := p.passage(v.batch)
-	p.setTime(&c, f, level)
-	p.setAccuracy(&c, &passage)
+	c := p.untimed(schemas.Alternative{BatchSize: v.batch, CPUs: v.cpus, Workers: v.workers, Epochs: v.epochs})
+	c.forecast = f
+	p.setTime(&c, level)
+	p.setAccuracy(&c)
 	return c
 }
 

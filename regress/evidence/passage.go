@@ -134,11 +134,8 @@ func (a *Passage) Stop(inTime func(epochs int) float64, most int, wanted float64
 	low, before, last := missed, -1.0, a.after
 	for _, z := range stopDeviations {
 		n := int(math.Ceil(math.Exp(a.Location+z*a.Scale) - 1e-9))
-		if n = max(n, 1); n <= last {
+		if n = min(max(n, 1), most); n <= last {
 			continue
-		}
-		if n > most {
-			break
 		}
 		p := inTime(n)
 		if p < 0.5 {
