@@ -215,7 +215,7 @@ func statusOf(j *cluster.Job) schemas.JobStatus {
 	}
 	if q := j.Request; q != nil {
 		s.Labels = q.Labels
-		s.SubmittedAt, s.SLOSeconds = instant(j.SubmittedAt), q.SLO.Seconds()
+		s.SubmittedAt, s.SLOSeconds, s.TargetAccuracy = instant(j.SubmittedAt), q.SLO.Seconds(), q.TargetAccuracy
 		if j.Run == 0 {
 			s.Model, s.Dataset, s.Epochs = q.Model, q.Dataset, uint32(q.Epochs)
 		}

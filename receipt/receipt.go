@@ -41,7 +41,8 @@ type JobReceipt struct {
 // PredictedOutcome is the answer to the request, or the admission of a queued job.
 type PredictedOutcome struct {
 	Decision          schemas.Decision `json:"decision"`
-	SLOSeconds        float64          `json:"slo_seconds,omitempty"` // 0: none
+	SLOSeconds        float64          `json:"slo_seconds,omitempty"`     // 0: none
+	TargetAccuracy    float64          `json:"target_accuracy,omitempty"` // 0: none
 	Confidence        float64          `json:"confidence"`
 	Probability       *float64         `json:"probability,omitempty"`
 	PredictedSeconds  *float64         `json:"predicted_seconds,omitempty"`
@@ -126,9 +127,9 @@ func (r *JobReceipt) read(s *Story) []*schemas.Epoch {
 	for _, e := range s.Events {
 		switch e := e.(type) {
 		case *schemas.Submitted:
-			r.promise(&e.Advice)
+			r.promise(&e.Advice, s.Status.TargetAccuracy)
 		case *schemas.JobAdmitted:
-			r.promise(&e.Advice)
+			r.promise(&e.Advice, s.Status.TargetAccuracy)
 		case *schemas.Epoch:
 			if e.Run == s.Status.Run {
 				epochs = append(epochs, e)
@@ -158,11 +159,12 @@ func between(from, to *time.Time) *float64 {
 }
 
 // promise takes the answer to the request, or an admission after it.
-func (r *JobReceipt) promise(a *schemas.Advice) {
+func (r *JobReceipt) promise(a *schemas.Advice, target float64) {
 	r.Promise = &PredictedOutcome{
-		Decision:   a.Decision,
-		SLOSeconds: a.SLOSeconds,
-		Confidence: a.Confidence,
+		Decision:       a.Decision,
+		SLOSeconds:     a.SLOSeconds,
+		TargetAccuracy: target,
+		Confidence:     a.Confidence,
 	}
 	if c := a.Chosen; c != nil {
 		p := r.Promise

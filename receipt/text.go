@@ -93,8 +93,8 @@ func (r *JobReceipt) promiseText() string {
 		add("accuracy %.4f", *p.PredictedAccuracy)
 	}
 	if p.SLOSeconds > 0 && p.Probability != nil {
-		add("SLO of %s met with probability %s",
-			schemas.FormatSeconds(p.SLOSeconds), schemas.FormatProbability(*p.Probability))
+		add("SLO of %s met%s with probability %s", schemas.FormatSeconds(p.SLOSeconds),
+			schemas.AndReached(p.TargetAccuracy), schemas.FormatProbability(*p.Probability))
 	}
 	return strings.Join(parts, ", ")
 }

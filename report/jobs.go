@@ -78,13 +78,13 @@ func sloText(j *schemas.JobStatus) string {
 	if j.DeadlineAt != nil {
 		text += " until " + clock(j.DeadlineAt)
 	}
-	switch v := verdict(j); {
+	switch v, reached := verdict(j), schemas.AndReached(j.TargetAccuracy); {
 	case j.MetSLO != nil || j.Incomplete:
 		text += ": " + v
 	case j.AtRisk:
-		text += ", met with probability " + schemas.OptionalProbability(j.Probability) + ": at risk"
+		text += ", met" + reached + " with probability " + schemas.OptionalProbability(j.Probability) + ": at risk"
 	case v != "-":
-		text += ", met with probability " + v
+		text += ", met" + reached + " with probability " + v
 	}
 	return text
 }

@@ -141,6 +141,14 @@ func FormatProbability(p float64) string {
 	return fmt.Sprintf("%.3f", p)
 }
 
+// AndReached completes "SLO met" by a target accuracy, which the probability is about, too; "" for 0, no target.
+func AndReached(target float64) string {
+	if target == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" and accuracy %.4g reached", target)
+}
+
 // OptionalProbability is FormatProbability, or "-" if the probability is unknown.
 func OptionalProbability(p *float64) string { return optional(p, FormatProbability) }
 

@@ -204,6 +204,8 @@ type JobStatus struct {
 	Run uint32 `json:"run"`
 	// Absent if the request has none.
 	SLOSeconds float64 `json:"slo_seconds,omitempty"`
+	// Accuracy that the request wants to reach, 0 to 1; absent without one.
+	TargetAccuracy float64 `json:"target_accuracy,omitempty"`
 	// Absent if the job was started without a request.
 	SubmittedAt *time.Time `json:"submitted_at,omitempty"`
 	// Start of the last run.
@@ -218,7 +220,8 @@ type JobStatus struct {
 	DeadlineAt *time.Time `json:"deadline_at,omitempty"`
 	// Predicted end of a running job; absent if unknown.
 	PredictedEndAt *time.Time `json:"predicted_end_at,omitempty"`
-	// Probability of meeting the SLO: the current one of a running job, the advised one of a waiting job.
+	// Probability of meeting the SLO and, if there is one, the target accuracy: the current one of a running
+	// job, the advised one of a waiting job.
 	Probability *float64 `json:"probability,omitempty"`
 	// True while a warning is active: the probability fell below the confidence.
 	AtRisk bool `json:"at_risk,omitempty"`

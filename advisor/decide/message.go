@@ -89,11 +89,11 @@ func (a *answer) certainty() string {
 		return ""
 	case c.SLOProbability != nil && *c.Probability < unreachableTarget:
 		return ", SLO met with probability " + schemas.FormatProbability(*c.SLOProbability)
-	case target > 0 && c.AccuracyProbability != nil:
-		return fmt.Sprintf(", SLO met and accuracy %.4g reached with probability %s",
-			target, schemas.FormatProbability(*c.Probability))
+	case c.AccuracyProbability == nil:
+		target = 0
 	}
-	return ", SLO met with probability " + schemas.FormatProbability(*c.Probability)
+	return fmt.Sprintf(", SLO met%s with probability %s",
+		schemas.AndReached(target), schemas.FormatProbability(*c.Probability))
 }
 
 // neverReached reports that no run of the model has reached the target accuracy.

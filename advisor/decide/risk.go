@@ -66,7 +66,7 @@ func reached(q *Question, a *schemas.Advice) string {
 	if a.Chosen.AccuracyProbability == nil {
 		return ""
 	}
-	return fmt.Sprintf(" and accuracy %.4g reached", q.Request.TargetAccuracy)
+	return schemas.AndReached(q.Request.TargetAccuracy)
 }
 
 // warning returns the message of a risk.

@@ -3,7 +3,7 @@ import { ask } from './api.js';
 import { byId, copyButton, el, loaded, text } from './dom.js';
 import { decision, duration, modelLevel, number, percent, probability, shape, time, unknown } from './format.js';
 import { runCommand, whatIfPath } from './command.js';
-import { action, columns, isOpen, isTroubled, jobsOf, nodePath, outcome, reason, stateText, timelineOf } from './jobs.js';
+import { action, columns, isOpen, isTroubled, jobsOf, nodePath, outcome, reason, stateText, target, timelineOf } from './jobs.js';
 import { table } from './table.js';
 import { draw, joined, points, series } from './plot.js';
 import * as session from './session.js';
@@ -83,7 +83,7 @@ function show(h) {
   text(byId('job-charts-empty'), isOpen(j) ? 'No epochs yet. Each epoch appears here when it ends.' : 'It reported no epochs.');
   rows('job-epochs', h.epochs.toReversed().slice(0, maxRows), (e) => [number(e.epoch), time(e.at), duration(e.duration_seconds), number(e.batch_size), figure(e.loss), metric(e), number(e.concurrent_jobs, 1), percent(e.storage_wait_ratio, 1), percent(e.memory_wait_ratio, 1)]);
   byId('job-epochs-details').hidden = !h.epochs.length;
-  list('job-advice', h.predictions, (p) => [decision(p.decision), `${p.action.replaceAll('_', ' ')}${p.ends_at ? `, end predicted for ${time(p.ends_at)}` : ''}${p.latest_at ? `, at the latest ${time(p.latest_at)}` : ''}${p.probability === undefined ? '' : `, SLO met with probability ${probability(p.probability)}`}`, p.message, p.decision]);
+  list('job-advice', h.predictions, (p) => [decision(p.decision), `${p.action.replaceAll('_', ' ')}${p.ends_at ? `, end predicted for ${time(p.ends_at)}` : ''}${p.latest_at ? `, at the latest ${time(p.latest_at)}` : ''}${p.probability === undefined ? '' : `, SLO met${h.job.target_accuracy ? ' and accuracy reached' : ''} with probability ${probability(p.probability)}`}`, p.message, p.decision]);
   list('job-changes', h.changes, (c) => [c.kind, '', c.text, c.kind === 'risk' ? 'best_effort' : '']);
   drawNeighbours(h.neighbours, (n) => n.job_id);
   byId('job-neighbours-empty').hidden = h.neighbours.length > 0;
@@ -109,7 +109,7 @@ const phases = (p = {}) => [
 // headline says the state, the outcome, and for an open job what to do.
 function headline(j) {
   const place = j.queue_position ? `, place ${number(j.queue_position)} of the queue` : '';
-  const slo = j.slo_seconds ? `SLO of ${duration(j.slo_seconds)}: ${outcome(j)}` : 'no SLO';
+  const slo = j.slo_seconds ? `SLO of ${duration(j.slo_seconds)}${target(j)}: ${outcome(j)}` : 'no SLO';
   text(byId('job-headline'), `${stateText(j.state)}${place}${j.reason ? `: ${reason(j)}` : ''} · ${slo}`);
   byId('job-headline').classList.toggle('risk', isTroubled(j));
   const [next, cost] = action(j), note = isOpen(j) ? `Next: ${next}${cost ? ` (${cost})` : ''}` : '';

@@ -22,6 +22,9 @@ export function outcome(j) {
   return late(j) > 0 ? '! deadline is over' : unknown;
 }
 
+// target names the accuracy that a job wants to reach. Its probability is that of both.
+export const target = (j) => (j.target_accuracy ? ` and accuracy ${j.target_accuracy}` : '');
+
 // late returns by how many seconds a job ends, or will end, after its deadline; negative if before. A job without
 // a predicted end is late when its deadline is over.
 export function late(j) {
@@ -89,7 +92,7 @@ export const columns = {
     fill: (cell, j) => cell.firstChild.replaceChildren(...timelineOf(j)),
     cell: (j) => [end(j), j.deadline_at ? `deadline ${time(j.deadline_at)}` : 'no deadline'],
   },
-  slo: { name: 'SLO', sort: 'probability', cell: (j) => [outcome(j), j.slo_seconds ? `of ${duration(j.slo_seconds)}`.replaceAll(' ', '\u00a0') : ''] },
+  slo: { name: 'SLO', sort: 'probability', cell: (j) => [outcome(j), j.slo_seconds ? `of ${duration(j.slo_seconds)}${isOpen(j) ? target(j) : ''}`.replaceAll(' ', '\u00a0') : ''] },
   action: { name: 'Proposed action', wide: true, cell: action },
   queue: { name: 'Place', cell: (j) => [number(j.queue_position)] },
   reason: { name: 'Reason', wide: true, cell: (j) => [reason(j) || unknown] },

@@ -82,6 +82,7 @@ class JobStatus(TypedDict, total=False):
     epoch_seconds: float
     run: int
     slo_seconds: float
+    target_accuracy: float
     submitted_at: str
     started_at: str
     last_seen_at: str
