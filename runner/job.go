@@ -183,6 +183,7 @@ func (j *job) start(ctx context.Context) error {
 	j.result.Started, j.epochs = j.startedAt, newEpochState(j.startedAt)
 	j.epochs.requested = s.Epochs
 	j.output.SetEpochs(s.Epochs)
+	j.output.SetStart(j.startedAt)
 	j.progress = progressLine{
 		epochs:    s.Epochs,
 		batchSize: s.BatchSize,

@@ -82,9 +82,11 @@ type reading struct {
 	value float64
 	unit  unit
 	level level
-	seen  int // how often the block has it
+	seen  int    // how often the block has it
+	line  uint64 // words and whole numbers of its first line
 
 	isOfNumber bool // it stands beside the number of the epoch, so that other lines have no better value
+	isAlike    bool // all its lines have the same words and whole numbers
 	isPast     bool // one of a part of the epoch came later, so that it may be of the epoch before
 }
 
@@ -146,7 +148,7 @@ func (b *block) addLine(l *line, section scope, p progress, hasNumber bool, at t
 			isScore := isOther || f.name.kind == kindLoss || f.name.kind == kindDistance || s != scopeNone
 			b.hasResults, b.hasScore = true, b.hasScore || isScore
 		}
-		b.set(f, s, levelOf(f, p), hasNumber, l.text)
+		b.set(f, s, levelOf(f, p), hasNumber, l)
 		if isResult(f) && (s == scopeTrain || s == scopeNone && p != noProgress) {
 			results++
 		}
@@ -201,8 +203,8 @@ func isBareError(n *name) bool {
 	return n.flags&flagCost != 0 || n.kind == kindRate && n.flags&flagWeak != 0 && isBare
 }
 
-// set keeps the value of a field.
-func (b *block) set(f *field, s scope, at level, hasNumber bool, text []byte) {
+// set keeps the value of a field of a line.
+func (b *block) set(f *field, s scope, at level, hasNumber bool, l *line) {
 	value := f.value
 	if f.hasMean {
 		value = f.mean
@@ -218,6 +220,7 @@ func (b *block) set(f *field, s scope, at level, hasNumber bool, text []byte) {
 		r := &b.readings[i]
 		if r.name.hash == f.name.hash && r.scope == s && r.name.kind == kind {
 			r.seen++
+			r.isAlike = r.isAlike && r.line == l.template+l.counts
 			if r.isOfNumber && r.level == ofEpoch && !hasNumber {
 				return
 			}
@@ -233,10 +236,10 @@ func (b *block) set(f *field, s scope, at level, hasNumber bool, text []byte) {
 	n := f.name
 	n.kind = kind
 	label := ""
-	if n.end > n.start && n.end <= len(text) {
-		label = string(text[n.start:min(n.end, n.start+maxLabelSize)])
+	if n.end > n.start && n.end <= len(l.text) {
+		label = string(l.text[n.start:min(n.end, n.start+maxLabelSize)])
 	}
-	b.readings = append(b.readings, reading{n, s, label, value, f.unit, at, 1, hasNumber, false})
+	b.readings = append(b.readings, reading{n, s, label, value, f.unit, at, 1, l.template + l.counts, hasNumber, true, false})
 }
 
 // isEvaluated reports whether a block has results of a training and of held-out data.

@@ -8,12 +8,14 @@ import "slices"
 type chooser struct {
 	percent       [kindTime + 1]bool // kinds of shares whose values are percentages
 	areHighRates  bool               // an error rate was above 1
+	rates         map[uint64]bool    // names of word error rates that were not 0: others are not measured
 	lossName      uint64             // of the losses that were chosen
 	isLossHeldOut bool               // they are of held-out data
 	accuracyScope scope              // of the accuracies that were chosen, if it is one of held-out data
 	unnamed       *float64           // score of the training without a name in the last epoch; nil: none
 	falls         int                // of that score, less twice its rises
 	hasParts      bool               // lines have parts of epochs, such as epoch 0.25
+	hasBatches    bool               // lines of an epoch with the same words are about batches
 }
 
 // choice is a chosen reading; nil: none.
@@ -25,6 +27,9 @@ type choice struct {
 // choose returns the results of a block.
 func (r *chooser) choose(b *block) choice {
 	loss, isOfParts := chooseLoss(b)
+	if loss != nil && r.mayBeOfTwo(loss) {
+		loss = nil
+	}
 	c := choice{loss: r.sameLoss(b, loss)}
 	if c.loss == nil && r.falls > 0 {
 		c.loss = unnamedOf(b)
@@ -33,7 +38,7 @@ func (r *chooser) choose(b *block) choice {
 		isAnyError := x.name.kind == kindRate && x.name.unknown > 0 || isBareError(&x.name)
 		isOfNetwork := isOfParts && x.scope == scopeNone && x.level != ofEpoch && x.name.kind == kindAccuracy
 		_, isShare := r.share(x)
-		return accuracyRank(x), !x.isPast && x.name.kind.isShare() && isShare && x.scope >= r.accuracyScope &&
+		return accuracyRank(x), !x.isPast && !r.isUnmeasured(x) && x.name.kind.isShare() && isShare && x.scope >= r.accuracyScope &&
 			!isAnyError && !isOfNetwork && !r.isOfTraining(x)
 	})
 	if accuracy != nil && !(isTied && accuracy.name.unknown > 0) { // teacher acc 0.9, student acc 0.5
@@ -43,7 +48,10 @@ func (r *chooser) choose(b *block) choice {
 	}
 	c.metric = c.accuracy
 	if c.metric == nil {
-		c.metric, _ = b.best(metricRank)
+		c.metric, _ = b.best(func(x *reading) (rank int, ok bool) {
+			rank, ok = metricRank(x)
+			return rank, ok && !r.isUnmeasured(x)
+		})
 	}
 	return c
 }
@@ -71,6 +79,18 @@ func (b *block) best(rankOf func(*reading) (rank int, ok bool)) (best *reading, 
 func (r *chooser) isOfTraining(x *reading) bool {
 	isOfBatch := x.level == ofBatch || x.level == ofEpoch && x.seen > 1 || r.hasParts
 	return x.scope == scopeTrain || x.scope == scopeNone && isOfBatch
+}
+
+// isUnmeasured reports whether a word error rate was always 0.
+func (r *chooser) isUnmeasured(x *reading) bool {
+	return x.name.flags&flagEdits != 0 && !r.rates[x.name.hash]
+}
+
+// mayBeOfTwo reports whether a value was printed twice in the same words, once for the training and once for
+// other data: it is not known which of them is which. More often it is that of batches.
+func (r *chooser) mayBeOfTwo(x *reading) bool {
+	r.hasBatches = r.hasBatches || r.hasParts || x.seen > 2
+	return x.seen == 2 && x.isAlike && x.scope == scopeNone && x.level == ofEpoch && !r.hasBatches
 }
 
 // set adds a choice to a report.
@@ -172,6 +192,12 @@ func (r *chooser) share(x *reading) (float64, bool) {
 // notePercent remembers whether the values of a kind are percentages. A top-5 accuracy decides for top 1, too.
 func (r *chooser) notePercent(f *field) {
 	v, kind := max(f.value, f.mean), f.name.kind
+	if f.name.flags&flagEdits != 0 && v > 0 && len(r.rates) < maxKnown {
+		if r.rates == nil {
+			r.rates = map[uint64]bool{}
+		}
+		r.rates[f.name.hash] = true
+	}
 	isValue := f.unit == unitNone && f.total == 0 && (isReading(f) || !f.isWhole)
 	if kind.isShare() && isValue && v > 1 && (v <= 100 || kind == kindRate) {
 		r.percent[kind] = r.percent[kind] || kind != kindRate || v > maxRate

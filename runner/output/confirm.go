@@ -3,6 +3,7 @@ package output
 import (
 	"math"
 	"slices"
+	"time"
 )
 
 // This file decides when epochs are reported.
@@ -20,8 +21,31 @@ const (
 	mostDuration  = 1.05
 )
 
+// Bounds of a report of an earlier training.
+const (
+	moment = 20 * time.Millisecond // within which it is printed
+	leadIn = time.Second           // from the start of the command to the report; a log that is copied comes at once
+)
+
+// isRetold reports whether the epochs that are held may be of an earlier training: they arrived within a moment,
+// and are said to have taken longer than the command has run, or may be ranked, because they do not begin with
+// the first one.
+func (r *recogniser) isRetold() bool {
+	if r.readAt.Sub(r.held[0].end) >= moment {
+		return false
+	}
+	hasRun := r.readAt.Sub(r.beganAt)
+	isLonger := func(x reading) bool { return x.name.kind == kindTime && x.value > (hasRun+moment).Seconds() }
+	isOfEarlier := func(b *block) bool { return slices.ContainsFunc(b.readings, isLonger) }
+	return r.first > 1 && r.rises == 1 && !r.isAtEnd ||
+		!r.beganAt.IsZero() && hasRun >= leadIn && slices.ContainsFunc(r.held, isOfEarlier)
+}
+
 // confirms reports whether the epochs that are held are trusted.
 func (r *recogniser) confirms() bool {
+	if r.isRetold() {
+		return false
+	}
 	if r.class == countsEpochs {
 		return r.rises > 0 && r.isEvident() && !r.mayBeInitial()
 	}
@@ -141,7 +165,7 @@ func (r *recogniser) isWhole(b *block) bool {
 
 // confirmsAtEnd trusts a counter that reached exactly the number that was asked for.
 func (r *recogniser) confirmsAtEnd() bool {
-	if len(r.held) == 0 {
+	if len(r.held) == 0 || r.isRetold() {
 		return false
 	}
 	last := r.held[len(r.held)-1]

@@ -14,8 +14,9 @@ type track struct {
 	last         float64
 	base         float64 // number of the first epoch, 0 or 1
 	seen         int
-	isFractional bool // epoch 0.25
-	isDead       bool // it does not count epochs
+	isFractional bool    // epoch 0.25
+	begin        float64 // of the first epoch, if the number is fractional: 0, or 1
+	isDead       bool    // it does not count epochs
 }
 
 // sighting is the number of an epoch in a line.
@@ -98,7 +99,7 @@ func (r *recogniser) sight(f *field, class counter) (sighting, bool) {
 		return sighting{}, false
 	}
 	if b := r.current; class == countsEpochs && r.class == countsRounds && b != nil && !r.isAsked(f) &&
-		(b.hasTotal && b.number < r.requested || b.number == 1 && r.isSourced) {
+		(b.hasTotal && b.number < r.requested || b.number == 1 && (r.isSourced || r.followed.seen > 1)) {
 		t.isDead = true // the epochs of each round
 		return sighting{}, false
 	}
@@ -108,15 +109,19 @@ func (r *recogniser) sight(f *field, class counter) (sighting, bool) {
 		t.isFractional = true
 		r.stepsPerEpoch = uint32(f.total) / uint32(r.requested)
 	}
+	if !f.isWhole {
+		if t.seen == 1 && t.last == 1 && value > 1 && value < 1.3 {
+			t.begin = 1 // 1.00, 1.05, ...
+		}
+		t.isFractional, r.hasParts = true, true
+		value -= t.begin
+	}
 	if r.requested > 0 && value > float64(r.requested)+1 || value > math.MaxInt32 {
 		t.isDead = class != countsEpochs
 		if class == r.class && t.isDead && !r.isConfirmed {
 			r.drop()
 		}
 		return sighting{}, false
-	}
-	if !f.isWhole {
-		t.isFractional, r.hasParts = true, true
 	}
 	if f.isBar && (f.value == 0 || r.current != nil && !r.isBar) {
 		return sighting{}, false

@@ -41,6 +41,7 @@ type line struct {
 	fields   []field
 	text     []byte
 	template uint64 // of the words
+	counts   uint64 // of the whole numbers that are no results
 	scope    scope  // named before the fields that have none of their own
 	flags    flag   // of all words
 	words    int
@@ -85,9 +86,15 @@ func (s *scanner) breakName() {
 	s.name, s.hasColon = name{}, false
 }
 
+// count adds a whole number to those that tell lines with the same words apart.
+func (s *scanner) count(v float64) { s.counts = combine(s.counts, uint64(v)) }
+
 // emit adds a number with the current name, which it uses up.
 func (s *scanner) emit(f field) {
 	f.name = s.name
+	if f.isWhole && f.name.kind == kindNone {
+		s.count(f.value)
+	}
 	if !s.indirect.isEmpty() && s.name.flags&flagNeutral != 0 && s.name.kind == kindNone {
 		f.name, s.indirect = s.indirect, name{}
 	}

@@ -92,7 +92,9 @@ func (r *recogniser) canSkip(l *line, s sighting) bool {
 // rewind takes a number below the current one. It belongs to the past, to another worker, or to a
 // second run. A counter of rounds that starts again counts something else.
 func (r *recogniser) rewind(l *line, s sighting) bool {
-	if !r.isConfirmed && s.number == r.first && r.current.number > r.first+1 {
+	isAgain := s.number == r.first && r.current.number > r.first+1
+	isRanking := s.number != r.first && l.template == r.numberLine && r.at.Sub(r.current.end) < moment
+	if !r.isConfirmed && (isAgain || isRanking) {
 		s.track.isDead = true
 		r.drop()
 	}
@@ -260,7 +262,7 @@ func (r *recogniser) learnClosing(b *block) {
 // finish returns the epochs that the end of the output shows. A command that failed did not end its
 // last epoch, unless the line that ends epochs was read.
 func (r *recogniser) finish(at time.Time, succeeded bool) []EpochReport {
-	r.at, r.events = at, r.events[:0]
+	r.at, r.events, r.isAtEnd = at, r.events[:0], true
 	b := r.current
 	if b == nil {
 		return nil

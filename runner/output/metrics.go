@@ -48,7 +48,7 @@ func (m *fileMetrics) add(b *block, f *field, text []byte) (isHeldOut bool) {
 		return false
 	}
 	m.notePercent(f)
-	b.set(f, n.scope, levelOf(f, noProgress), false, text)
+	b.set(f, n.scope, levelOf(f, noProgress), false, &line{text: text})
 	return isResult(f) && n.scope >= scopeTest
 }
 

@@ -115,6 +115,7 @@ func (s *scanner) finish(f field, begin, end int) int {
 		return end
 	}
 	if s.name.kind != kindNone && f.isWhole && nextNumber.Match(s.text[end:]) {
+		s.count(f.value)
 		return end
 	}
 	if s.isOfName(begin, end) {

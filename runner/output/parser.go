@@ -38,6 +38,13 @@ func (p *Parser) SetEpochs(n uint32) {
 	}
 }
 
+// SetStart sets when the command was started, if it is known. It must be called before Write.
+func (p *Parser) SetStart(at time.Time) {
+	if p.recogniser != nil {
+		p.recogniser.beganAt = at
+	}
+}
+
 // Restart returns a parser of the same format for a command that was restarted. The command may
 // count epochs and time from zero, and an unfinished line is discarded.
 func (p *Parser) Restart() *Parser {

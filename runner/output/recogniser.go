@@ -32,7 +32,9 @@ type recogniser struct {
 	rises         int             // of the counter that is followed
 	isConfirmed   bool
 	stepsPerEpoch uint32    // of an output that counts steps alone
+	beganAt       time.Time // when the command was started; zero: unknown
 	startedAt     time.Time // when a heading said that the training starts; zero: none did
+	isAtEnd       bool      // the output has ended
 	isOver        bool      // the count began again: another training
 	isExceeded    bool      // an epoch above the requested ones ended
 	isShifted     bool      // the numbers were lowered by one when epoch 0 was found to be none
@@ -43,7 +45,8 @@ type recogniser struct {
 	chooser
 	lastNumber int // of the last epoch that was reported or waits
 	events     []EpochReport
-	at         time.Time
+	at         time.Time // of the call
+	readAt     time.Time // when the last line arrived
 	suggests   suggestion
 }
 
@@ -82,7 +85,7 @@ func (r *recogniser) restart() *recogniser {
 // line takes a line, and returns the epochs that it shows to have ended. They are valid until the
 // next call.
 func (r *recogniser) line(text []byte, at time.Time) []EpochReport {
-	r.at, r.events = at, r.events[:0]
+	r.at, r.readAt, r.events = at, at, r.events[:0]
 	if !r.isOver {
 		r.read(text)
 	}

@@ -81,6 +81,7 @@ const (
 	flagExtension                  // the extension of a file name
 	flagStart                      // something starts
 	flagClass                      // the line may be about one class
+	flagEdits                      // a share of words or letters that are wrong, which may be above 1
 	flagCost                       // a loss, a time or a price: a loss in epochs that other signs confirm
 )
 
@@ -119,7 +120,8 @@ var definitions = []struct {
 		map map50 map@0.5 map@.5 map@50 map50-95 map@.5:.95 map@0.5:0.95 map@50-95 map@[.5:.95] ap
 		bbox_map`},
 	{word{kind: kindOverlap}, "iou miou dice jaccard mdice"},
-	{word{kind: kindRate}, "merror wer cer per eer error_rate"},
+	{word{kind: kindRate}, "merror eer error_rate"},
+	{word{kind: kindRate, flags: flagEdits}, "wer cer per"},
 	{word{kind: kindRate, flags: flagWeak}, "error err errors"},
 	{word{kind: kindOther}, `
 		r2 bleu rouge rougel reward spearman pearson kappa mcc ndcg meteor cider recall
