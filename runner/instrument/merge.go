@@ -188,7 +188,8 @@ func (m *Merge) Text(reports []output.EpochReport) []output.EpochReport {
 	}
 	if m.state != measured {
 		r := &reports[0]
-		if m.state == undecided && r.Epoch <= 1 && (r.BeganAt.IsZero() || m.begun.Before(r.BeganAt)) {
+		isEarlier := !m.begun.IsZero() && (r.BeganAt.IsZero() || m.begun.Before(r.BeganAt))
+		if m.state == undecided && r.Epoch <= 1 && isEarlier {
 			r.BeganAt = m.begun
 		}
 		m.state = printed

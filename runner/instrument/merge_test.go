@@ -140,15 +140,17 @@ func TestMerge_BeginOfTheLoop(t *testing.T) {
 	for _, c := range []struct {
 		epoch           uint32
 		beganAt, wantAt float64
+		loop            string
 	}{
-		{1, 0, 4},
-		{0, 9, 4},
-		{1, 2, 2}, // the output says so
-		{6, 0, 0}, // of an unknown number of epochs
+		{1, 0, 4, "loop"},
+		{0, 9, 4, "loop"},
+		{1, 2, 2, "loop"}, // the output says so
+		{6, 0, 0, "loop"}, // of an unknown number of epochs
+		{1, 9, 9, "none"},
 	} {
 		m := instrument.NewMerge()
-		m.Line(1, []byte(`{"type":"loop","ago":1}`), after(5))
-		m.Line(2, []byte(`{"type":"loop","ago":0}`), after(6))
+		m.Line(1, fmt.Appendf(nil, `{"type":%q,"ago":1}`, c.loop), after(5))
+		m.Line(2, fmt.Appendf(nil, `{"type":%q,"ago":0}`, c.loop), after(6))
 		r := output.EpochReport{Epoch: c.epoch, At: after(10)}
 		if c.beganAt > 0 {
 			r.BeganAt = after(c.beganAt)
@@ -158,7 +160,7 @@ func TestMerge_BeginOfTheLoop(t *testing.T) {
 			want = after(c.wantAt)
 		}
 		if got := m.Text([]output.EpochReport{r})[0].BeganAt; !got.Equal(want) {
-			t.Errorf("epoch %d, begun at %g: begin %v, want %v", c.epoch, c.beganAt, got, want)
+			t.Errorf("epoch %d, begun at %g, %s: begin %v, want %v", c.epoch, c.beganAt, c.loop, got, want)
 		}
 	}
 }
