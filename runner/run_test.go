@@ -267,7 +267,7 @@ func TestRun_ExplainsItself(t *testing.T) {
 					"want {batch}, {cpus}, {workers}, {loaders}, {epochs} or {epoch}\n",
 				"the command has {print}, which",
 			},
-			[]string{"{name}", "lr"},
+			[]string{"{name}", `"lr"`},
 			"",
 			false,
 		},

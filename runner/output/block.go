@@ -33,6 +33,8 @@ type block struct {
 	hasOther    bool // numbers of unknown meaning that are no counts
 	hasTraining bool // results of batches, or of the training
 	isPublished bool
+	hasEnd      bool // a line says that something ended
+	isLate      bool // the first line with the number does
 	isEnded     bool // a line reports the end, see isEnd
 	isPast      bool // a lower number was read since
 	isRow       bool // the line of the number has values of the epoch, so that the epoch had ended
@@ -47,25 +49,39 @@ type pass struct {
 	name          uint64 // of their counter
 	batches, last float64
 	section       scope
+	line          uint64    // template of its lines
+	first         float64   // number of its first batch that was printed
+	firstAt       time.Time // arrival of that
+	lastAt        time.Time // and of the last one
 	isSet         bool
 	isOver        bool // after its last batch, a batch of a second pass with the same name was seen
 }
 
 // note takes a line about a batch in a section. It reports whether the batch is of a second pass, which is over
 // held-out data.
-func (p *pass) note(batch *field, section scope) bool {
+func (p *pass) note(batch *field, section scope, line uint64, at time.Time) bool {
 	switch {
 	case !p.isSet || p.batches == 0 && batch.total > 0:
-		*p = pass{name: batch.name.hash, batches: batch.total, section: section, isSet: true}
+		*p = pass{name: batch.name.hash, batches: batch.total, section: section, isSet: true, line: line,
+			first: batch.value, firstAt: at}
 	case p.name != batch.name.hash:
 		return false
 	}
 	isSame := batch.total == p.batches && batch.value >= p.last
 	p.isOver = p.isOver || !isSame && batch.total > 0 && p.last >= p.batches-1
 	if isSame && !p.isOver {
-		p.last = batch.value
+		p.last, p.lastAt = batch.value, at
 	}
 	return p.isOver
+}
+
+// begin returns when the first batch began, which was as long as the others; zero if that is unknown.
+func (p *pass) begin() time.Time {
+	seen := p.last - p.first
+	if !p.isSet || seen <= 0 || p.first > seen {
+		return time.Time{}
+	}
+	return p.firstAt.Add(-time.Duration(float64(p.lastAt.Sub(p.firstAt)) * p.first / seen))
 }
 
 // goesOn reports whether a batch goes on with the first pass, which is not over held-out data by a heading.
@@ -115,6 +131,9 @@ func levelOf(f *field, p progress) level {
 
 func newBlock() *block { return &block{templates: map[uint64]int{}} }
 
+// isHeading reports whether nothing but a number was printed about the epoch, when it began.
+func (b *block) isHeading() bool { return !b.hasContent && !b.hasEnd }
+
 // addLine takes a line. Values of a batch do not replace those of an epoch.
 func (b *block) addLine(l *line, section scope, p progress, hasNumber bool, at time.Time) {
 	if b.begin.IsZero() {
@@ -126,6 +145,7 @@ func (b *block) addLine(l *line, section scope, p progress, hasNumber bool, at t
 	if len(b.templates) < maxTemplates || b.templates[l.template] > 0 {
 		b.templates[l.template]++
 	}
+	b.hasEnd = b.hasEnd || l.flags&flagEnd != 0
 	hasContent, results := p != noProgress, 0
 	for i := range l.fields {
 		f := &l.fields[i]
@@ -239,7 +259,8 @@ func (b *block) set(f *field, s scope, at level, hasNumber bool, l *line) {
 	if n.end > n.start && n.end <= len(l.text) {
 		label = string(l.text[n.start:min(n.end, n.start+maxLabelSize)])
 	}
-	b.readings = append(b.readings, reading{n, s, label, value, f.unit, at, 1, l.template + l.counts, hasNumber, true, false})
+	b.readings = append(b.readings, reading{name: n, scope: s, label: label, value: value, unit: f.unit, level: at,
+		seen: 1, line: l.template + l.counts, isOfNumber: hasNumber, isAlike: true})
 }
 
 // isEvaluated reports whether a block has results of a training and of held-out data.
@@ -253,7 +274,7 @@ func (b *block) isEvaluated() bool {
 func (b *block) merge(before *block) {
 	b.begin = before.begin
 	b.readings, b.templates = before.readings, before.templates
-	b.lines, b.hasContent, b.hasBatches = before.lines, before.hasContent, before.hasBatches
+	b.lines, b.hasContent, b.hasBatches, b.pass = before.lines, before.hasContent, before.hasBatches, before.pass
 	b.hasResults, b.hasScore, b.hasTraining = before.hasResults, before.hasScore, before.hasTraining
 }
 

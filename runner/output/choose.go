@@ -38,7 +38,8 @@ func (r *chooser) choose(b *block) choice {
 		isAnyError := x.name.kind == kindRate && x.name.unknown > 0 || isBareError(&x.name)
 		isOfNetwork := isOfParts && x.scope == scopeNone && x.level != ofEpoch && x.name.kind == kindAccuracy
 		_, isShare := r.share(x)
-		return accuracyRank(x), !x.isPast && !r.isUnmeasured(x) && x.name.kind.isShare() && isShare && x.scope >= r.accuracyScope &&
+		isMeasured := !x.isPast && !r.isUnmeasured(x)
+		return accuracyRank(x), isMeasured && x.name.kind.isShare() && isShare && x.scope >= r.accuracyScope &&
 			!isAnyError && !isOfNetwork && !r.isOfTraining(x)
 	})
 	if accuracy != nil && !(isTied && accuracy.name.unknown > 0) { // teacher acc 0.9, student acc 0.5

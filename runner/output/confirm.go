@@ -129,14 +129,82 @@ func (r *recogniser) event(b *block) EpochReport {
 	e := EpochReport{Epoch: uint32(b.number), Epochs: 1, At: b.end}
 	if r.lastNumber > 0 {
 		e.Epochs = uint32(max(b.number-r.lastNumber, 1))
-	} else if !r.isFooter && b.lines > 1 {
-		e.BeganAt = b.begin
+	} else if e.BeganAt = r.beginOf(b); e.BeganAt.Before(r.beganAt) {
+		e.BeganAt = time.Time{}
 	}
 	r.lastNumber = b.number
 	c := r.choose(b)
 	c.set(&e)
 	e.Metric.Name = labelWords(e.Metric.Name)
 	return e
+}
+
+// beginOf returns when the first epoch began; zero if the output does not show it.
+func (r *recogniser) beginOf(b *block) time.Time {
+	following, hasBatches := r.next, b.begin.Equal(b.pass.firstAt)
+	if len(r.held) > 1 {
+		following = r.held[1]
+	}
+	if r.isFooter { // what stands before the first number may be about something else
+		hasBatches = following.templates[b.pass.line] > 0
+	}
+	if begin := b.pass.begin(); hasBatches && !begin.IsZero() {
+		return begin
+	}
+	switch {
+	case r.isBar:
+		return r.barAt
+	case !r.isFooter && !b.isLate && (b.lines > 1 || b.isHeading()):
+		return b.begin
+	}
+	return b.end.Add(-r.printedLength(b, following))
+}
+
+// printedLength returns how long the first epoch was by the time that was printed with it, if that of the
+// following one agrees with the arrivals: as it is, or as the time since the start. Otherwise it returns the age
+// of the command.
+func (r *recogniser) printedLength(b, following *block) time.Duration {
+	for i := range b.readings {
+		x := &b.readings[i]
+		interval := following.end.Sub(b.end)
+		next := following.timeOf(x.name.hash)
+		if next == 0 && x.isOfNumber && !r.isAtEnd { // it stands in the line with the number
+			next, interval = r.scanner.timeOf(x.name.hash), r.at.Sub(b.end)
+		}
+		if x.name.kind != kindTime || next == 0 || isRounded(x.value) {
+			continue
+		}
+		for _, printed := range []float64{next, next - x.value} {
+			ratio := printed / max(1e-9, interval.Seconds())
+			if ratio >= leastDuration && ratio <= mostDuration {
+				return time.Duration(x.value / ratio * float64(time.Second))
+			}
+		}
+	}
+	return math.MaxInt64
+}
+
+// isRounded reports whether a time may differ from the printed one by more than 5 %.
+func isRounded(seconds float64) bool { return seconds < 10 && seconds == math.Trunc(seconds) }
+
+// timeOf returns the duration with a name; 0: none.
+func (b *block) timeOf(hash uint64) float64 {
+	for i := range b.readings {
+		if x := &b.readings[i]; x.name.hash == hash && x.name.kind == kindTime {
+			return x.value
+		}
+	}
+	return 0
+}
+
+// timeOf returns the duration with a name; 0: none.
+func (l *line) timeOf(hash uint64) float64 {
+	for i := range l.fields {
+		if f := &l.fields[i]; f.name.hash == hash && isReading(f) && (f.unit == unitTime || f.name.kind == kindTime) {
+			return f.value
+		}
+	}
+	return 0
 }
 
 // maxKnown bounds the names of readings.

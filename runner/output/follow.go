@@ -141,7 +141,7 @@ func (r *recogniser) open(l *line, s sighting) {
 		r.doubtful = maps.Clone(r.next.templates)
 	}
 	r.next = newBlock()
-	b.number, b.printed = s.number, s.printed
+	b.number, b.printed, b.isLate = s.number, s.printed, l.flags&flagEnd != 0
 	if r.isShifted {
 		b.number, r.isShifted = s.number-1, false // the number was read before the shift
 	}
@@ -191,7 +191,7 @@ func (r *recogniser) take(l *line, s sighting, hasNumber bool, metrics int) {
 		if hasNumber && section >= scopeTest && b.pass.goesOn(f) {
 			r.section, section = scopeNone, scopeNone // the training goes on behind a validation
 		}
-		if b.pass.note(f, section) && section == scopeNone {
+		if b.pass.note(f, section, l.template, r.at) && section == scopeNone {
 			section = scopeValidation
 		}
 	}
@@ -225,6 +225,9 @@ func (r *recogniser) closeCurrent() {
 		return
 	}
 	b.isPublished = true
+	if b.isHeading() && r.class == countsEpochs && !r.isBar {
+		b.end = r.at
+	}
 	r.learnClosing(b)
 	r.closed = b
 	for i := range b.readings {

@@ -166,6 +166,45 @@ func TestParser_TimesEpochs(t *testing.T) {
 	}
 }
 
+// The first epoch begins where the output shows it: at its heading, at its first batch, as a bar was drawn with
+// nothing done, or as long before its end as was printed, if the second time agrees with its arrival. Lines arrive
+// a second apart.
+func TestParser_FindsTheBeginOfTheFirstEpoch(t *testing.T) {
+	for _, c := range []struct {
+		name, text string
+		began, end float64 // of epoch 1; began 0: unknown
+	}{
+		{"headings", "a\nProcessing epoch 0\n" + "b\nProcessing epoch 1\nProcessing epoch 2\nRMSE: 1.3\n", 2, 4},
+		{"headings alone", "a\nProcessing epoch 0\nProcessing epoch 1\nProcessing epoch 2\nRMSE: 1.3\n", 2, 3},
+		{"batches before the number", "a\nb\n" + repeat(0, 2, "Iter 4/8 loss {w}\nIter 8/8 loss {w}\n"+
+			"Finished epoch {e}: loss {v}\n"), 2, 5},
+		{"batches of something else", "trial 1/2 loss 3\ntrial 2/2 loss 2\n" + repeat(1, 3, "Epoch {e}: loss {v}\n"), 0, 3},
+		{"a bar", "a\n  0%|   | 0/3 [00:00<?]\nb\n" + repeat(1, 3, "  9%|#  | {e}/3 [00:01<00:01, loss={v}]\n"), 2, 4},
+		{"times of epochs", "a\nb\n" + repeat(1, 3, "Epoch {e} loss {v} time 0.9s\n"), 2, 3},
+		{"times since the start", "a\nb\nEpoch 1 loss 3 time 1.5s\nEpoch 2 loss 2 time 2.5s\nEpoch 3 loss 1 time 3.5s\n",
+			1.5, 3},
+		{"times of something else", "a\nb\n" + repeat(1, 3, "Epoch {e} loss {v} time 0.2s\n"), 0, 3},
+	} {
+		p := newParserFor(t, 3)
+		p.SetStart(noon)
+		at := noon
+		var got []EpochReport
+		for line := range strings.SplitAfterSeq(c.text, "\n") {
+			at = at.Add(time.Second)
+			got = append(got, p.Write(0, []byte(line), at)...)
+		}
+		got = append(got, p.Close(at, true)...)
+		if len(got) != 3 {
+			t.Errorf("%s: %q, want 3 epochs", c.name, format(got))
+			continue
+		}
+		began := max(0, got[0].BeganAt.Sub(noon).Seconds())
+		if end := got[0].At.Sub(noon).Seconds(); math.Abs(began-c.began) > 1e-6 || end != c.end {
+			t.Errorf("%s: from %g to %g s, want from %g to %g s", c.name, began, end, c.began, c.end)
+		}
+	}
+}
+
 // Memory does not grow with the input.
 func TestParser_HoldsLittle(t *testing.T) {
 	r := newParserFor(t, 1000)
