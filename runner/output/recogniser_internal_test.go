@@ -178,11 +178,12 @@ func TestParser_FindsTheBeginOfTheFirstEpoch(t *testing.T) {
 		{"headings alone", "a\nProcessing epoch 0\nProcessing epoch 1\nProcessing epoch 2\nRMSE: 1.3\n", 2, 3},
 		{"batches before the number", "a\nb\n" + repeat(0, 2, "Iter 4/8 loss {w}\nIter 8/8 loss {w}\n"+
 			"Finished epoch {e}: loss {v}\n"), 2, 5},
-		{"batches of something else", "trial 1/2 loss 3\ntrial 2/2 loss 2\n" + repeat(1, 3, "Epoch {e}: loss {v}\n"), 0, 3},
+		{"batches of something else", "trial 1/2 loss 3\ntrial 2/2 loss 2\n" +
+			repeat(1, 3, "Epoch {e}: loss {v}\n"), 0, 3},
 		{"a bar", "a\n  0%|   | 0/3 [00:00<?]\nb\n" + repeat(1, 3, "  9%|#  | {e}/3 [00:01<00:01, loss={v}]\n"), 2, 4},
 		{"times of epochs", "a\nb\n" + repeat(1, 3, "Epoch {e} loss {v} time 0.9s\n"), 2, 3},
-		{"times since the start", "a\nb\nEpoch 1 loss 3 time 1.5s\nEpoch 2 loss 2 time 2.5s\nEpoch 3 loss 1 time 3.5s\n",
-			1.5, 3},
+		{"times since the start", "a\nb\nEpoch 1 loss 3 time 1.5s\nEpoch 2 loss 2 time 2.5s\n" +
+			"Epoch 3 loss 1 time 3.5s\n", 1.5, 3},
 		{"times of something else", "a\nb\n" + repeat(1, 3, "Epoch {e} loss {v} time 0.2s\n"), 0, 3},
 	} {
 		p := newParserFor(t, 3)
