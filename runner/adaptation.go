@@ -72,10 +72,7 @@ func newAdaptation(kind moveKind, means string, values []int, s *schemas.Setting
 // is the start-up time of the job, or nil if unknown. Outdated or duplicate advice, and advice to
 // keep the current value, starts no move. Outdated advice is not refused, which would bar its move.
 func (a *adaptation) addAdvice(
-	advice *schemas.Advice,
-	now time.Time,
-	elapsed time.Duration,
-	startupSeconds *float64,
+	advice *schemas.Advice, now time.Time, elapsed time.Duration, startupSeconds *float64,
 ) adaptationStep {
 	isNew := advice.CauseSequence > a.lastCause && advice.EpochsDone <= a.done &&
 		advice.EpochsDone+maxAdviceAge >= a.done

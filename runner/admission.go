@@ -17,9 +17,7 @@ import (
 // awaitStart waits until the admission policy of the cluster permits the job to start, and until the
 // jobs that lend it CPUs have done so. It returns the advice for the job, or an error if the job is
 // refused or cancelled, or if this process is stopped, which cancels the job.
-func (j *job) awaitStart(
-	ctx context.Context, b *bus.Bus, advice *schemas.Advice,
-) (*schemas.Advice, error) {
+func (j *job) awaitStart(ctx context.Context, b *bus.Bus, advice *schemas.Advice) (*schemas.Advice, error) {
 	if advice.Admission == nil {
 		return advice, nil
 	}
@@ -81,9 +79,7 @@ const (
 
 // awaitAdmission waits in the queue, and returns the advice of the admission. It sends heartbeats,
 // because a silent job is cancelled.
-func (j *job) awaitAdmission(
-	ctx context.Context, b *bus.Bus, queued *schemas.Advice,
-) (*schemas.Advice, error) {
+func (j *job) awaitAdmission(ctx context.Context, b *bus.Bus, queued *schemas.Advice) (*schemas.Advice, error) {
 	j.screen.message("job %s is queued at position %d", queued.JobID, queued.Admission.Position)
 	following, stop := context.WithCancel(ctx)
 	defer stop()

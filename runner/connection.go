@@ -31,10 +31,7 @@ type connection struct {
 // connect starts to connect. When it is connected, it publishes the events that earlier runs left
 // in the spool directory.
 func connect(
-	ctx context.Context,
-	dial func(context.Context) (*bus.Bus, error),
-	spoolDir string,
-	log *slog.Logger,
+	ctx context.Context, dial func(context.Context) (*bus.Bus, error), spoolDir string, log *slog.Logger,
 ) *connection {
 	c := &connection{
 		log:       log,

@@ -85,14 +85,8 @@ func HasPlaceholder(command []string, placeholder string) bool {
 // threadVariables limit the threads of OpenMP, which PyTorch and scikit-learn use, of the linear
 // algebra libraries, and of NumExpr, Numba and Polars.
 var threadVariables = []string{
-	"OMP_NUM_THREADS",
-	"MKL_NUM_THREADS",
-	"OPENBLAS_NUM_THREADS",
-	"BLIS_NUM_THREADS",
-	"VECLIB_MAXIMUM_THREADS",
-	"NUMEXPR_NUM_THREADS",
-	"NUMBA_NUM_THREADS",
-	"POLARS_MAX_THREADS",
+	"OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
+	"NUMEXPR_NUM_THREADS", "NUMBA_NUM_THREADS", "POLARS_MAX_THREADS",
 }
 
 // limitThreads sets the thread variables that the environment does not have. A command with {cpus}
@@ -185,11 +179,7 @@ type jobProcess struct {
 // startProcess starts a command in a cgroup, which may be nil. Its output first goes to copyTo, in
 // the reading goroutine, and then to chunks.
 func startProcess(
-	cmd *exec.Cmd,
-	cgroup *usage.Cgroup,
-	usePTY bool,
-	size windowSize,
-	copyTo func(stream int, data []byte),
+	cmd *exec.Cmd, cgroup *usage.Cgroup, usePTY bool, size windowSize, copyTo func(stream int, data []byte),
 ) (*jobProcess, error) {
 	p := &jobProcess{
 		cmd:    cmd,

@@ -93,12 +93,7 @@ func (p *jobProcess) resize(size windowSize) {
 
 // forwardedSignals are forwarded to the job instead of stopping this process.
 var forwardedSignals = []os.Signal{
-	unix.SIGINT,
-	unix.SIGTERM,
-	unix.SIGHUP,
-	unix.SIGQUIT,
-	unix.SIGUSR1,
-	unix.SIGUSR2,
+	unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2,
 }
 
 // notifyResize requests a signal when the terminal of this process is resized.

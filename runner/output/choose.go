@@ -8,7 +8,6 @@ import "slices"
 type chooser struct {
 	percent       [kindTime + 1]bool // kinds of shares whose values are percentages
 	areHighRates  bool               // an error rate was above 1
-	rates         map[uint64]bool    // names of word error rates that were not 0: others are not measured
 	lossName      uint64             // of the losses that were chosen
 	isLossHeldOut bool               // they are of held-out data
 	accuracyScope scope              // of the accuracies that were chosen, if it is one of held-out data
@@ -38,7 +37,7 @@ func (r *chooser) choose(b *block) choice {
 		isAnyError := x.name.kind == kindRate && x.name.unknown > 0 || isBareError(&x.name)
 		isOfNetwork := isOfParts && x.scope == scopeNone && x.level != ofEpoch && x.name.kind == kindAccuracy
 		_, isShare := r.share(x)
-		isMeasured := !x.isPast && !r.isUnmeasured(x)
+		isMeasured := !x.isPast && !x.isUnmeasured()
 		return accuracyRank(x), isMeasured && x.name.kind.isShare() && isShare && x.scope >= r.accuracyScope &&
 			!isAnyError && !isOfNetwork && !r.isOfTraining(x)
 	})
@@ -49,10 +48,7 @@ func (r *chooser) choose(b *block) choice {
 	}
 	c.metric = c.accuracy
 	if c.metric == nil {
-		c.metric, _ = b.best(func(x *reading) (rank int, ok bool) {
-			rank, ok = metricRank(x)
-			return rank, ok && !r.isUnmeasured(x)
-		})
+		c.metric, _ = b.best(metricRank)
 	}
 	return c
 }
@@ -82,10 +78,8 @@ func (r *chooser) isOfTraining(x *reading) bool {
 	return x.scope == scopeTrain || x.scope == scopeNone && isOfBatch
 }
 
-// isUnmeasured reports whether a word error rate was always 0.
-func (r *chooser) isUnmeasured(x *reading) bool {
-	return x.name.flags&flagEdits != 0 && !r.rates[x.name.hash]
-}
+// isUnmeasured reports whether a word error rate is 0, which trained networks do not reach.
+func (x *reading) isUnmeasured() bool { return x.name.flags&flagEdits != 0 && x.value == 0 }
 
 // mayBeOfTwo reports whether a value was printed twice in the same words, once for the training and once for
 // other data: it is not known which of them is which. More often it is that of batches.
@@ -193,12 +187,6 @@ func (r *chooser) share(x *reading) (float64, bool) {
 // notePercent remembers whether the values of a kind are percentages. A top-5 accuracy decides for top 1, too.
 func (r *chooser) notePercent(f *field) {
 	v, kind := max(f.value, f.mean), f.name.kind
-	if f.name.flags&flagEdits != 0 && v > 0 && len(r.rates) < maxKnown {
-		if r.rates == nil {
-			r.rates = map[uint64]bool{}
-		}
-		r.rates[f.name.hash] = true
-	}
 	isValue := f.unit == unitNone && f.total == 0 && (isReading(f) || !f.isWhole)
 	if kind.isShare() && isValue && v > 1 && (v <= 100 || kind == kindRate) {
 		r.percent[kind] = r.percent[kind] || kind != kindRate || v > maxRate
@@ -214,7 +202,7 @@ const maxRate = 3
 func metricRank(x *reading) (rank int, ok bool) {
 	k := x.name.kind
 	isOther := k == kindOther && x.scope == scopeNone
-	isMetric := k != kindTime && k != kindUnnamed && k != kindNone
+	isMetric := !x.isUnmeasured() && k != kindTime && k != kindUnnamed && k != kindNone
 	rank = boolInt(x.scope < scopeTest)*64 + int(x.level)*16 + int(k)
 	return rank, isMetric && !x.isPast && (x.scope >= scopeTest && x.level != ofBatch || isOther)
 }

@@ -112,8 +112,11 @@ func (r *recogniser) mayBeInitial() bool {
 	return false
 }
 
-// publish reports the epochs that are held.
+// publish reports the epochs that are held, if they are trusted.
 func (r *recogniser) publish() {
+	if !r.isConfirmed {
+		return
+	}
 	for _, b := range r.held {
 		if r.requested == 0 || b.number <= r.requested {
 			r.events = append(r.events, r.event(b))
@@ -141,67 +144,47 @@ func (r *recogniser) event(b *block) EpochReport {
 
 // beginOf returns when the first epoch began; zero if the output does not show it.
 func (r *recogniser) beginOf(b *block) time.Time {
-	following, hasBatches := r.next, b.begin.Equal(b.pass.firstAt)
+	following := r.current
 	if len(r.held) > 1 {
 		following = r.held[1]
 	}
+	hasBatches := b.begin.Equal(b.pass.firstAt)
 	if r.isFooter { // what stands before the first number may be about something else
 		hasBatches = following.templates[b.pass.line] > 0
 	}
-	if begin := b.pass.begin(); hasBatches && !begin.IsZero() {
-		return begin
-	}
+	begin := b.pass.begin()
 	switch {
+	case hasBatches && !begin.IsZero():
+		return begin
 	case r.isBar:
 		return r.barAt
 	case !r.isFooter && !b.isLate && (b.lines > 1 || b.isHeading()):
 		return b.begin
 	}
-	return b.end.Add(-r.printedLength(b, following))
+	length := b.printedLength(following)
+	if length == 0 {
+		return time.Time{}
+	}
+	return b.end.Add(-time.Duration(length * float64(time.Second)))
 }
 
-// printedLength returns how long the first epoch was by the time that was printed with it, if that of the
-// following one agrees with the arrivals: as it is, or as the time since the start. Otherwise it returns the age
-// of the command.
-func (r *recogniser) printedLength(b, following *block) time.Duration {
+// printedLength returns the seconds of an epoch by the time that was printed with it, if that of the following
+// epoch agrees with the arrivals: as it is, or as the time since the start. Else it returns 0.
+func (b *block) printedLength(following *block) float64 {
+	interval := max(1e-9, following.end.Sub(b.end).Seconds())
 	for i := range b.readings {
 		x := &b.readings[i]
-		interval := following.end.Sub(b.end)
-		next := following.timeOf(x.name.hash)
-		if next == 0 && x.isOfNumber && !r.isAtEnd { // it stands in the line with the number
-			next, interval = r.scanner.timeOf(x.name.hash), r.at.Sub(b.end)
-		}
-		if x.name.kind != kindTime || next == 0 || isRounded(x.value) {
+		if isRounded := x.value < 10 && x.value == math.Trunc(x.value); x.name.kind != kindTime || isRounded {
 			continue
 		}
-		for _, printed := range []float64{next, next - x.value} {
-			ratio := printed / max(1e-9, interval.Seconds())
-			if ratio >= leastDuration && ratio <= mostDuration {
-				return time.Duration(x.value / ratio * float64(time.Second))
+		for j := range following.readings {
+			next := &following.readings[j]
+			for _, printed := range []float64{next.value, next.value - x.value} {
+				ratio := printed / interval
+				if next.name.hash == x.name.hash && ratio >= leastDuration && ratio <= mostDuration {
+					return x.value / ratio
+				}
 			}
-		}
-	}
-	return math.MaxInt64
-}
-
-// isRounded reports whether a time may differ from the printed one by more than 5 %.
-func isRounded(seconds float64) bool { return seconds < 10 && seconds == math.Trunc(seconds) }
-
-// timeOf returns the duration with a name; 0: none.
-func (b *block) timeOf(hash uint64) float64 {
-	for i := range b.readings {
-		if x := &b.readings[i]; x.name.hash == hash && x.name.kind == kindTime {
-			return x.value
-		}
-	}
-	return 0
-}
-
-// timeOf returns the duration with a name; 0: none.
-func (l *line) timeOf(hash uint64) float64 {
-	for i := range l.fields {
-		if f := &l.fields[i]; f.name.hash == hash && isReading(f) && (f.unit == unitTime || f.name.kind == kindTime) {
-			return f.value
 		}
 	}
 	return 0

@@ -237,12 +237,8 @@ func (r *recogniser) closeCurrent() {
 	}
 	r.noteUnnamed(b)
 	r.held = append(r.held, b)
-	if !r.isConfirmed && r.confirms() {
-		r.isConfirmed = true
-	}
-	if r.isConfirmed {
-		r.publish()
-	} else if len(r.held) > maxHeld {
+	r.isConfirmed = r.isConfirmed || r.confirms()
+	if !r.isConfirmed && len(r.held) > maxHeld {
 		r.drop()
 	}
 }
@@ -277,9 +273,7 @@ func (r *recogniser) finish(at time.Time, succeeded bool) []EpochReport {
 		}
 		r.closeCurrent()
 	}
-	if !r.isConfirmed && succeeded && r.confirmsAtEnd() {
-		r.isConfirmed = true
-		r.publish()
-	}
+	r.isConfirmed = r.isConfirmed || succeeded && r.confirmsAtEnd()
+	r.publish()
 	return r.events
 }

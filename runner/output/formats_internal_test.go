@@ -73,25 +73,6 @@ func TestParser_ReadsManyForms(t *testing.T) {
 	}
 }
 
-// Boosting may print every tenth round, and stop early.
-func TestParser_ReadsRoundsOfAnyStep(t *testing.T) {
-	for _, c := range []struct {
-		name, text string
-		want       int
-	}{
-		{"every tenth", repeat(0, 5,
-			"{e}0:\tlearn: {v}\ttest: {w}\tbest: 0.1 (0)\ttotal: 1s\tremaining: 1s\n") + "59:\tlearn: " +
-			"0.1\ttest: 0.1\tbest: 0.1 (0)\ttotal: 1s\tremaining: 0us\n", 7},
-		{"from ten", repeat(1, 6, "[{e}0]\tvalid_0's auc: {a}\n"), 6},
-		{"of a perceptron", repeat(1, 60, "Iteration {e}, loss = {v}\n"), 60},
-		{"stopped early", repeat(1, 14, "Iteration {e}, loss = {v}\nValidation score: 0.9\n"), 14},
-	} {
-		if got := read(60, c.text, true); len(got) != c.want {
-			t.Errorf("%s: got %q, want %d rounds", c.name, got, c.want)
-		}
-	}
-}
-
 // Bars that are drawn again on one line; outputs.txtar has other counters that are no epochs.
 func TestParser_LeavesBarsOfFiles(t *testing.T) {
 	for _, text := range []string{

@@ -89,6 +89,7 @@ func (r *recogniser) line(text []byte, at time.Time) []EpochReport {
 	r.at, r.readAt, r.events = at, at, r.events[:0]
 	if !r.isOver {
 		r.read(text)
+		r.publish()
 	}
 	return r.events
 }

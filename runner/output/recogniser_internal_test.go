@@ -35,14 +35,6 @@ func TestParser_LeavesEpochOfFailedJob(t *testing.T) {
 	}
 }
 
-// The epochs of a second training in the same output do not count.
-func TestParser_ReadsFirstOfTwoTrainings(t *testing.T) {
-	text := repeat(1, 3, "Epoch {e}/3 - loss: {v}\n") + repeat(1, 3, "Epoch {e}/3 - loss: {w}\n")
-	if got := read(3, text, true); len(got) != 3 || got[2] != "3 0.3333 -" {
-		t.Errorf("got %q, want the epochs of the first training", got)
-	}
-}
-
 // One epoch is reported at the end, and without a number that was asked for the second one confirms.
 func TestParser_ReadsOneEpochAndAnyNumber(t *testing.T) {
 	if got := read(1, "Epoch 1/1 - loss: 0.5 - val_acc: 0.9\n", true); len(got) != 1 || got[0] != "1 0.5 0.9" {

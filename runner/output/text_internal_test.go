@@ -133,22 +133,3 @@ func TestParser_SuggestsAPattern(t *testing.T) {
 		}
 	}
 }
-
-// Text that resembles epochs, but is not the output of a training.
-func TestParser_IgnoresOtherText(t *testing.T) {
-	for _, text := range []string{
-		"2026-11-22 09:07:21 GET /epoch/17 200 0.3ms\n",
-		"Number of epochs: 10\nbatch size: 32\nloading data... done in 3.2s\n",
-		"max epoch 10, warmup epoch 2\n",
-		"leader epoch 5 for partition topic-0\nleader epoch 6 for partition topic-0\n",
-		"Iteration 1, inertia 12.5\nIteration 2, inertia 11.5\n",
-		"step 250: train loss 1.9, val loss 2.0\n",
-		"[1/3] Compiling a.c\n[2/3] Compiling b.c\n[3/3] Linking\n",
-		"PASS test_epoch (0.01s)\naccuracy 0.99\n",
-		"Epoch 1\n",
-	} {
-		if got := parse(t, "", text); len(got) > 0 {
-			t.Errorf("reports of %q = %v, want none", text, got)
-		}
-	}
-}

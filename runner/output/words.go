@@ -111,25 +111,23 @@ var definitions = []struct {
 }{
 	{word{kind: kindAccuracy}, `
 		acc accu accuracy accuracies acc1 acc@1 prec@1 top1 top@1 top-1 accuracy@1 aacc macc top1accuracy
-		acc@top1 top1acc hit@1 exact_match
-		准确率 精度 正确率 準確率 正解率 정확도 точность précision genauigkeit exactitude exactitud accuratezza
-		precisión acurácia precisão dokładność doğruluk doğruluğu nauwkeurigheid точність přesnost noggrannhet akurasi`},
+		acc@top1 top1acc hit@1 exact_match 准确率 精度 正确率 準確率 正解率 정확도 точность précision genauigkeit exactitude
+		exactitud accuratezza precisión acurácia precisão dokładność doğruluk doğruluğu nauwkeurigheid точність
+		přesnost noggrannhet akurasi`},
 	{word{kind: kindF1}, "f1 fscore f-score f1-score f1score f1@m"},
 	{word{kind: kindAUC}, "auc auroc rocauc roc_auc auprc roc-auc"},
 	{word{kind: kindPrecision}, `
-		map map50 map@0.5 map@.5 map@50 map50-95 map@.5:.95 map@0.5:0.95 map@50-95 map@[.5:.95] ap
-		bbox_map`},
+		map map50 map@0.5 map@.5 map@50 map50-95 map@.5:.95 map@0.5:0.95 map@50-95 map@[.5:.95] ap bbox_map`},
 	{word{kind: kindOverlap}, "iou miou dice jaccard mdice"},
 	{word{kind: kindRate}, "merror eer error_rate"},
 	{word{kind: kindRate, flags: flagEdits}, "wer cer per"},
 	{word{kind: kindRate, flags: flagWeak}, "error err errors"},
 	{word{kind: kindOther}, `
-		r2 bleu rouge rougel reward spearman pearson kappa mcc ndcg meteor cider recall
-		precision`},
+		r2 bleu rouge rougel reward spearman pearson kappa mcc ndcg meteor cider recall precision`},
 	{word{kind: kindOther, flags: flagWeak}, "psnr ssim"}, // encoders print them, too
 	{word{kind: kindLoss}, `
-		loss losses logloss mlogloss multi_logloss binary_logloss deviance 损失 損失 손실 потери потеря
-		perte verlust pérdida perda perdita strata kayıp kaybı verlies втрати втрата ztráta förlust`},
+		loss losses logloss mlogloss multi_logloss binary_logloss deviance 损失 損失 손실 потери потеря perte verlust
+		pérdida perda perdita strata kayıp kaybı verlies втрати втрата ztráta förlust`},
 	{word{kind: kindLoss, flags: flagWeak}, `
 		nll crossentropy xent elbo ce bce cross_entropy cross-entropy`},
 	{word{kind: kindLoss, flags: flagWeak | flagCost}, "cost objective"}, // of a solver, too,
@@ -138,64 +136,61 @@ var definitions = []struct {
 	{word{scope: scopeTrain}, `
 		train training learn trn tr 训练 訓練 学習 훈련 학습 обучение entraînement entrenamiento treino`},
 	{word{scope: scopeValidation}, `
-		val valid validation validating dev eval evaluation evaluating evaluate holdout heldout vld vali cv
-		验证 驗證 検証 검증 валидация validierung validación validação validate
-		doğrulama`},
+		val valid validation validating dev eval evaluation evaluating evaluate holdout heldout vld vali cv 验证
+		驗證 検証 검증 валидация validierung validación validação validate doğrulama`},
 	{word{scope: scopeTest}, "test testing tst 测试 測試 テスト 테스트 тест"},
 	{word{counter: countsEpochs}, `
-		epoch ep epoche époque epoca época epoka эпоха епоха epocha epok dönem 轮 輪 轮次 轮数 エポック
-		에폭 에포크 epoch_num ep.`},
+		epoch ep epoche époque epoca época epoka эпоха епоха epocha epok dönem 轮 輪 轮次 轮数 エポック 에폭 에포크 epoch_num
+		ep.`},
 	{word{counter: countsEpochs, flags: flagConfig}, "epochs"},
 	{word{counter: countsRounds}, "iteration iter round tree generation cycle it pass 迭代 次迭代"},
 	{word{counter: countsInner}, `
 		step steps batch batches minibatch sample samples image images updates update iters iterations
 		global_step global_steps records episode timestep timesteps 步 批 批次`},
 	{word{counter: countsInner, flags: flagPart}, `
-		file files fold shard chunk part trial layer block game fetching attempt retry stage task job page
-		node gpu_mem candidate`},
+		file files fold shard chunk part trial layer block game fetching attempt retry stage task job page node
+		gpu_mem candidate`},
 	{word{counter: countsSource}, `
 		rank pid default local_rank worker proc process gpu replica trainer_id rank:`},
 	{word{kind: kindTime}, `
-		time took elapsed duration seconds secs dur taken runtime clock wallclock train_wall 用时 耗时 zeit
-		durée`},
+		time took elapsed duration seconds secs dur taken runtime clock wallclock train_wall 用时 耗时 zeit durée`},
 	{word{kind: kindTime, flags: flagPart}, "eta remaining left latency lasts"},
 	{word{flags: flagPart}, `
-		data iter_time load loading loader forward backward step_time startup expected exp estimated
-		reader saving optim collection computation inference preprocess until io per started wait
-		fwd bwd sync evaluated compile`},
+		data iter_time load loading loader forward backward step_time startup expected exp estimated reader
+		saving optim collection computation inference preprocess until io per started wait fwd bwd sync
+		evaluated compile`},
 	{word{flags: flagPart | flagEnd}, "finish"},
 	{word{flags: flagStart}, "start starting begin"},
 	{word{flags: flagTotal}, "total wall overall whole"},
 	{word{flags: flagTotal | flagWeak}, "cumulative"},
 	{word{flags: flagExcluded}, `
-		best target patience previous prev baseline min
-		max std count threshold delta improvement bestaccuracy besttest expected_acc correct initial
-		smoothing weight scale scaling norm margin last_best early change decreased diff gap stdev highest lowest
-		bestiteration budget`},
+		best target patience previous prev baseline min max std count threshold delta improvement bestaccuracy
+		besttest expected_acc correct initial smoothing weight scale scaling norm margin last_best early change
+		decreased diff gap stdev highest lowest bestiteration budget`},
 	{word{kind: kindAccuracy, flags: flagExcluded}, "top5 acc@5 acc5 prec@5 top@5 top-5 top5accuracy hit@5 hit@10"},
 	{word{flags: flagConfig}, `
-		num number every warmup n interval freq frequency from until maximum after_n for max_epochs
-		num_epochs since save_every decay milestone`},
+		num number every warmup n interval freq frequency from until maximum after_n for max_epochs num_epochs
+		since save_every decay milestone`},
 	{word{flags: flagSetting}, `
 		lr lrate learning_rate learning momentum dropout seed gamma beta alpha epsilon wd grad_norm gnorm mem
-		memory size speed throughput ips fps tokens words samples_per_second param params v_num label
-		labels gpu_mem second sec/step`},
+		memory size speed throughput ips fps tokens words samples_per_second param params v_num label labels
+		gpu_mem second sec/step`},
 	{word{flags: flagNeutral | flagEnd}, "done finished complete completed end ended ends"},
 	{word{flags: flagForeign}, `
-		downloading download downloaded would dry plan planned resuming resume resumed restored
-		restoring loaded found loading_from extracting fetched unpacking installing scheduled skipping skip
-		skipped collecting passed failed pytest retrying waiting verifying uploading copying will attestation
-		validators finalized peers leader quorum`},
+		downloading download downloaded would dry plan planned resuming resume resumed restored restoring loaded
+		found loading_from extracting fetched unpacking installing scheduled skipping skip skipped collecting
+		passed failed pytest retrying waiting verifying uploading copying will attestation validators finalized
+		peers leader quorum`},
 	{word{flags: flagFile}, `
-		checkpoint checkpoints saved saving save improved improve wrote writing early-stopping
-		stopped reverting snapshot`},
+		checkpoint checkpoints saved saving save improved improve wrote writing early-stopping stopped reverting
+		snapshot`},
 	{word{flags: flagMean | flagNeutral}, "avg mean average averaged running"},
 	{word{flags: flagPart | flagNeutral}, "value"}, // the loss of a value is a part, and the value of a loss is not
 	{word{flags: flagPart}, "critic actor policy surrogate vf"},
 	{word{flags: flagNeutral}, `
-		summary results result stop set rate of is was micro macro weighted multiclass binary categorical sparse final
-		metric metrics epoch_loss s lm model overall_acc the on cls_acc global dataset
-		current softmax multi evaluator m mini in and with per-token finished_in`},
+		summary results result stop set rate of is was micro macro weighted multiclass binary categorical sparse
+		final metric metrics epoch_loss s lm model overall_acc the on cls_acc global dataset current softmax
+		multi evaluator m mini in and with per-token finished_in`},
 	{word{flags: flagNeutral | flagWeak}, "score"},
 	{word{flags: flagLevel}, "info debug warn warning error: notice trace fatal critical root main"},
 	{word{flags: flagLevel | flagNeutral}, "nan inf infinity none null"}, // which end a name, as numbers do
