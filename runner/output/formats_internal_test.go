@@ -73,19 +73,6 @@ func TestParser_ReadsManyForms(t *testing.T) {
 	}
 }
 
-// Bars that are drawn again on one line; outputs.txtar has other counters that are no epochs.
-func TestParser_LeavesBarsOfFiles(t *testing.T) {
-	for _, text := range []string{
-		repeat(1, 3, "Downloading shards:  33%|███       | {e}/3 [00:01<00:02,  1.2s/it]\r"),
-		"Resolving data files: 100%|██████████| 3/3 [00:00<00:00]\n" + repeat(1, 3,
-			"Loading checkpoint shards:  33%|███       | {e}/3 [00:05<00:00,  1.0s/it]\r"),
-	} {
-		if got := read(3, text, true); len(got) > 0 {
-			t.Errorf("got %q, want none\n%s", got, text)
-		}
-	}
-}
-
 // Short rounds are reported in blocks. The first one is reported alone, so that the start-up shows; if its begin
 // is unknown, it waits for the first block.
 func TestRounds_AreReportedInBlocks(t *testing.T) {
