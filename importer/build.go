@@ -160,8 +160,7 @@ func (v *fieldValues) cluster(d *runDraft, run *PastRun) {
 	}
 	run.Setting.Nodes = nodes
 	run.Cores = uint32(v.count(FieldNodeCores, schemas.MaxCPUs))
-	run.NodeModel = strings.Join(slices.DeleteFunc(
-		[]string{v.text(FieldCPUModel), v.text(FieldGPUModel)},
+	run.NodeModel = strings.Join(slices.DeleteFunc([]string{v.text(FieldCPUModel), v.text(FieldGPUModel)},
 		func(s string) bool { return s == "" }), " + ")
 	run.Beside = uint32(max(v.count(FieldConcurrentJobs, maxConcurrentJobs), 1)) - 1
 }
@@ -281,8 +280,7 @@ func (r *PastRun) checkSeconds() *Refusal {
 			"missing in the source: name its column with --columns duration_seconds=NAME")
 	}
 	if r.Startup != nil && *r.Startup >= r.Seconds {
-		return refuse(ReasonOrder, FieldStartup,
-			"%g s of start-up is not less than the duration of the run, %g s",
+		return refuse(ReasonOrder, FieldStartup, "%g s of start-up is not less than the duration of the run, %g s",
 			*r.Startup, r.Seconds)
 	}
 	return nil
@@ -318,8 +316,7 @@ func (r *PastRun) checkEpochs() *Refusal {
 	case n < r.Setting.Epochs && r.Outcome == schemas.EventFinished:
 		return refuse(ReasonEpochs, FieldEpochs, "expected %d epochs, found %d", r.Setting.Epochs, n)
 	case n > r.Setting.Epochs:
-		return refuse(ReasonMixed, FieldEpochs,
-			"expected %d epochs, found %d: epochs of another run are among them",
+		return refuse(ReasonMixed, FieldEpochs, "expected %d epochs, found %d: epochs of another run are among them",
 			r.Setting.Epochs, n)
 	}
 	return nil

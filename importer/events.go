@@ -80,8 +80,7 @@ func (r *PastRun) fromEvents() *Refusal {
 			})
 		case *schemas.Ended:
 			if id := schemas.EndedID(r.JobID, r.Number, e.Outcome); e.EventID != id {
-				return refuse(ReasonUnreadable, "event_id", "the end of the run is named %q, want %q",
-					e.EventID, id)
+				return refuse(ReasonUnreadable, "event_id", "the end of the run is named %q, want %q", e.EventID, id)
 			}
 			r.Outcome, r.Startup, r.Accuracy = e.Outcome, e.StartupSeconds, e.Accuracy
 		}

@@ -52,8 +52,7 @@ const (
 func count(field, text string, limit uint64) (uint64, *Refusal) {
 	v, err := strconv.ParseFloat(strings.TrimSpace(text), 64) // accepts 128.0
 	if err != nil || v != math.Trunc(v) || !(v >= 1 && v <= float64(limit)) {
-		return 0, refuse(ReasonInvalid, field, "%q is not a whole number between 1 and %d",
-			schemas.Clip(text), limit)
+		return 0, refuse(ReasonInvalid, field, "%q is not a whole number between 1 and %d", schemas.Clip(text), limit)
 	}
 	return uint64(v), nil
 }
@@ -87,8 +86,7 @@ func seconds(field, text string) (float64, *Refusal) {
 	switch {
 	case !known:
 		return 0, refuse(ReasonInvalid, field,
-			"%q is not a time in seconds, such as 493.5, or with a unit, such as 8m13.5s",
-			schemas.Clip(text))
+			"%q is not a time in seconds, such as 493.5, or with a unit, such as 8m13.5s", schemas.Clip(text))
 	case !(v > 0) && (v != 0 || field != FieldStartup):
 		return 0, refuse(ReasonPositive, field, "%s is not above 0 seconds", schemas.Clip(text))
 	case v > schemas.MaxSLO.Seconds():
@@ -159,8 +157,7 @@ func Instant(text string, zone *time.Location) (time.Time, error) {
 		}
 	}
 	return time.Time{}, fmt.Errorf("%q is not a timestamp such as 2020-10-21T13:57:28Z,"+
-		" 2020-10-21 13:57:28, 2020-10-21, or seconds or milliseconds since 1970",
-		schemas.Clip(text))
+		" 2020-10-21 13:57:28, 2020-10-21, or seconds or milliseconds since 1970", schemas.Clip(text))
 }
 
 // outcomes maps words in sources to outcomes; "" is a run that has not ended.

@@ -92,8 +92,7 @@ func (r *Reader) rejectCopies() {
 			return nil
 		}
 		if o := first[times]; o != nil {
-			return refuse(ReasonCopied, FieldSeconds, "%s s is exactly the time of %s",
-				schemas.Clip(times), o.Place)
+			return refuse(ReasonCopied, FieldSeconds, "%s s is exactly the time of %s", schemas.Clip(times), o.Place)
 		}
 		first[times] = run
 		return nil

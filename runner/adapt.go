@@ -215,8 +215,7 @@ func (j *job) restart() (isRunning bool) {
 	}
 	j.epochs.lastAt, j.progress.batchSize = time.Now(), s.BatchSize
 	j.control.BatchSize, j.control.Loaders, j.control.FromEpoch = s.BatchSize, s.Loaders, j.epochs.last+1
-	j.log.Info("job restarted",
-		"job", j.result.JobID, "run", j.result.Run, "batch_size", s.BatchSize,
+	j.log.Info("job restarted", "job", j.result.JobID, "run", j.result.Run, "batch_size", s.BatchSize,
 		"epochs_done", j.epochs.last)
 	if j.sharing.means == schemas.ByRestart {
 		j.publishApplied()
@@ -228,8 +227,7 @@ func (j *job) restart() (isRunning bool) {
 func (j *job) abandonRestarts(epoch uint32) {
 	j.screen.message("the restarted command began with epoch %d: its epochs are counted from %d; "+
 		"it must continue after {epoch}", epoch, j.epochs.last+1)
-	j.endAdaptations(fmt.Sprintf(
-		"the restarted command began with epoch %d instead of continuing after epoch %d",
+	j.endAdaptations(fmt.Sprintf("the restarted command began with epoch %d instead of continuing after epoch %d",
 		epoch, j.epochs.last))
 }
 

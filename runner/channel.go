@@ -124,8 +124,7 @@ func (c *sideChannel) stop() {
 		_ = conn.SetReadDeadline(c.limit) // it may have been closed
 	}
 	c.mu.Unlock()
-	last, err := net.DialUnix("unix",
-		&net.UnixAddr{Name: c.lastPath(), Net: "unix"},
+	last, err := net.DialUnix("unix", &net.UnixAddr{Name: c.lastPath(), Net: "unix"},
 		&net.UnixAddr{Name: c.path, Net: "unix"})
 	if err != nil {
 		_ = c.listener.Close()

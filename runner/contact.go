@@ -78,8 +78,7 @@ func (j *job) heartbeatArrived(sentAt time.Time) {
 	case j.o.StopWhenLost:
 		j.cancel(silence(silent))
 	default:
-		j.screen.message("NATS has the job's heartbeats again, after %s",
-			schemas.FormatSeconds(silent.Seconds()))
+		j.screen.message("NATS has the job's heartbeats again, after %s", schemas.FormatSeconds(silent.Seconds()))
 	}
 }
 

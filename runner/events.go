@@ -35,8 +35,7 @@ func (j *job) addHeld(reports []output.EpochReport) {
 		return
 	}
 
-	if n := j.output.StepsPerEpoch(); n > 0 && isFirst && !j.reportsElsewhere() &&
-		!j.merge.IsMeasuring() {
+	if n := j.output.StepsPerEpoch(); n > 0 && isFirst && !j.reportsElsewhere() && !j.merge.IsMeasuring() {
 		j.screen.message("the output counts steps, not epochs: the %d steps between two evaluations "+
 			"count as an epoch", n)
 	}
@@ -163,8 +162,7 @@ const (
 
 // hint informs the user that no epoch is recognized, and how to change that.
 func (j *job) hint(now time.Time) {
-	if j.hasHinted || j.epochs.hasReport || j.reportsElsewhere() || j.output.Recognized() ||
-		j.merge.IsMeasuring() {
+	if j.hasHinted || j.epochs.hasReport || j.reportsElsewhere() || j.output.Recognized() || j.merge.IsMeasuring() {
 		return
 	}
 	elapsed := now.Sub(j.startedAt)
@@ -250,8 +248,7 @@ func (j *job) publishEnd(startErr error) {
 	}
 	e.JobStamp = j.stamp(schemas.EndedID(j.result.JobID, j.result.Run, e.Outcome))
 	j.out.Add(e)
-	j.log.Info("job ended",
-		"job", j.result.JobID, "run", j.result.Run, "outcome", e.Outcome,
+	j.log.Info("job ended", "job", j.result.JobID, "run", j.result.Run, "outcome", e.Outcome,
 		"epochs", e.EpochsDone, "duration_seconds", e.DurationSeconds)
 }
 

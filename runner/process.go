@@ -33,12 +33,9 @@ const (
 // filledCommand replaces the placeholders of a job in a command.
 func filledCommand(command []string, s *schemas.Setting, epochsDone uint32) []string {
 	return FillPlaceholders(command,
-		batchPlaceholder, fmt.Sprint(s.BatchSize),
-		cpusPlaceholder, fmt.Sprint(s.CPUs),
-		workersPlaceholder, fmt.Sprint(max(s.Workers, 1)),
-		loadersPlaceholder, fmt.Sprint(s.Loaders),
-		epochsPlaceholder, fmt.Sprint(s.Epochs),
-		epochsDonePlaceholder, fmt.Sprint(epochsDone),
+		batchPlaceholder, fmt.Sprint(s.BatchSize), cpusPlaceholder, fmt.Sprint(s.CPUs),
+		workersPlaceholder, fmt.Sprint(max(s.Workers, 1)), loadersPlaceholder, fmt.Sprint(s.Loaders),
+		epochsPlaceholder, fmt.Sprint(s.Epochs), epochsDonePlaceholder, fmt.Sprint(epochsDone),
 	)
 }
 

@@ -56,8 +56,7 @@ func (p *progressLine) text(now time.Time) string {
 	full := int(ratio * barCells)
 	elapsed := now.Sub(p.submitted)
 	var b strings.Builder
-	fmt.Fprintf(&b, "[%s%s] %d/%d epochs, %s",
-		strings.Repeat("#", full), strings.Repeat(".", barCells-full),
+	fmt.Fprintf(&b, "[%s%s] %d/%d epochs, %s", strings.Repeat("#", full), strings.Repeat(".", barCells-full),
 		p.done, p.epochs, durationWords(elapsed))
 
 	switch {

@@ -75,8 +75,7 @@ func (j *job) requestStart(ctx context.Context) (*bus.Bus, error) {
 
 // isRejection reports whether the advisor has rejected the request.
 func isRejection(err error) bool {
-	return errors.Is(err, schemas.ErrInvalid) ||
-		errors.Is(err, schemas.ErrConflict) ||
+	return errors.Is(err, schemas.ErrInvalid) || errors.Is(err, schemas.ErrConflict) ||
 		errors.Is(err, schemas.ErrForbidden)
 }
 

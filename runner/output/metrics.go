@@ -42,8 +42,7 @@ func (m *fileMetrics) add(b *block, f *field, text []byte) (isHeldOut bool) {
 	if f.unit == unitNone {
 		f.setNamedUnit(string(text[n.start:n.end]))
 	}
-	if math.IsNaN(f.value) || math.IsInf(f.value, 0) || !isReading(f) ||
-		n.flags&(flagTotal|flagSetting) != 0 ||
+	if math.IsNaN(f.value) || math.IsInf(f.value, 0) || !isReading(f) || n.flags&(flagTotal|flagSetting) != 0 ||
 		isTime && (n.scope >= scopeTest || validSeconds(f.value) == 0) {
 		return false
 	}
