@@ -36,9 +36,9 @@ type Model struct {
 	Configurations []BatchAndShape `json:"configurations,omitempty"` // with an epoch, at most maxTried
 	Ends           []EpochsEnd     `json:"ends,omitempty"`           // of its last jobs, at most maxEnds
 
-	// RunsOn reports whether the last job that reached its target accuracy ran all of its epochs; otherwise
-	// jobs stop there.
-	RunsOn bool `json:"runs_on,omitempty"`
+	// StopsAtTarget reports whether the last job that reached its target accuracy stopped there, before its
+	// last epoch; nil: none has reached it.
+	StopsAtTarget *bool `json:"stops_at_target,omitempty"`
 
 	// OwnBatchSize is the batch size in the last epoch of a job whose request did not know it; 0: unknown.
 	OwnBatchSize uint32 `json:"own_batch_size,omitempty"`
@@ -112,7 +112,7 @@ func (m *Model) stopped(j *Job) {
 	}
 	if j.Request != nil && j.Request.TargetAccuracy > 0 {
 		if j.BestAccuracy != nil && *j.BestAccuracy >= j.Request.TargetAccuracy {
-			m.RunsOn = j.EpochsDone >= j.Setting.Epochs
+			m.StopsAtTarget = new(j.EpochsDone < j.Setting.Epochs)
 		}
 		return
 	}

@@ -70,7 +70,7 @@ func (p *problem) candidate(batch, cpus uint32) candidate {
 // untimed returns an alternative as a candidate whose time is not known yet.
 func (p *problem) untimed(alt schemas.Alternative) candidate {
 	c := candidate{Alternative: alt, passage: p.passage(alt.BatchSize), ends: stopEpoch(p.Stops, alt.BatchSize)}
-	if c.stopsAtTarget = p.stopsAt(&c.passage); c.stopsAtTarget {
+	if c.stopsAtTarget = p.stopsAt(&c.passage); c.stopsAtTarget && p.IsKnownToStop {
 		c.ends = c.passage
 	}
 	return c

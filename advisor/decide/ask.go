@@ -32,7 +32,7 @@ func AskRunning(c *cluster.Cluster, j *cluster.Job, now time.Time) *Question {
 		int(j.EpochsDone))
 	q.Workers = schemas.Workers{int(max(1, j.Setting.Workers))} // a job keeps its workers
 	q.Loaders = []int{int(j.Setting.Loaders)}
-	return &Question{
+	a := &Question{
 		Request:  q,
 		JobID:    j.ID,
 		Run:      j.Run,
@@ -46,13 +46,15 @@ func AskRunning(c *cluster.Cluster, j *cluster.Job, now time.Time) *Question {
 		Failures: known.Failures,
 		Stops:    stopsOf(&q, &known),
 
-		StopsAtTarget: j.Request != nil && stopsAtTarget(j.Request, &known),
-
 		Last: j.Advice,
 		WasLikely: j.Advice != nil && j.Advice.Decision == schemas.MeetsSLO &&
 			(j.Advice.Run == j.Run || !j.IsAtRisk()), // after a restart warnings are known, advice is not
 		MoreLoaders: j.MoreLoaders(),
 	}
+	if j.Request != nil {
+		a.setStop(j.Request, &known)
+	}
+	return a
 }
 
 // Ask returns the question of a new request.
@@ -69,7 +71,7 @@ func AskOn(c *cluster.Cluster, nodes []string, q schemas.JobRequest, now time.Ti
 	if own := known.OwnLoaders; own != nil && slices.Contains(q.Loaders, int(*own)) {
 		q.Loaders = []int{int(*own)}
 	}
-	return &Question{
+	a := &Question{
 		Request:  q,
 		JobID:    q.JobID,
 		Nodes:    nodes,
@@ -79,9 +81,9 @@ func AskOn(c *cluster.Cluster, nodes []string, q schemas.JobRequest, now time.Ti
 		Tried:    known.Configurations,
 		Failures: known.Failures,
 		Stops:    stopsOf(&q, &known),
-
-		StopsAtTarget: stopsAtTarget(&q, &known),
 	}
+	a.setStop(&q, &known)
+	return a
 }
 
 // AskQueued returns the question of a queued job. The time in the queue counts towards its SLO.

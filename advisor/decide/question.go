@@ -25,8 +25,9 @@ type Question struct {
 	Tried    []cluster.BatchAndShape // with epochs of this model on this dataset in the log
 	Failures []cluster.Failure       // configurations of this model whose last runs failed
 	Stops    []cluster.EpochsEnd     // ends of jobs of this model, if this one may stop early like them
-	// StopsAtTarget: the job ends when it has reached its target accuracy.
-	StopsAtTarget bool
+	// StopsAtTarget: the job may end when it has reached its target accuracy; IsKnownToStop: it will, as an
+	// earlier job of the model did or as the request says.
+	StopsAtTarget, IsKnownToStop bool
 
 	Last      *cluster.AdviceSummary // advice for a running job
 	WasLikely bool                   // the job was expected to keep its SLO, with the last advice

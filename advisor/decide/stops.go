@@ -18,10 +18,15 @@ func stopsOf(q *schemas.JobRequest, m *cluster.Model) []cluster.EpochsEnd {
 	return m.Ends
 }
 
-// stopsAtTarget reports whether a job ends as soon as it has reached its target accuracy: Courier chooses its
-// epochs, and the last such job of the model did not run on.
-func stopsAtTarget(q *schemas.JobRequest, m *cluster.Model) bool {
-	return q.TargetAccuracy > 0 && q.Epochs == 0 && (q.MayStopEarly || !m.RunsOn)
+// setStop sets whether a job ends as soon as it has reached its target accuracy: Courier chooses its epochs, and
+// the last such job of the model did not run on.
+func (q *Question) setStop(r *schemas.JobRequest, m *cluster.Model) {
+	known := m.StopsAtTarget
+	if r.MayStopEarly {
+		known = new(true)
+	}
+	q.StopsAtTarget = r.TargetAccuracy > 0 && r.Epochs == 0 && (known == nil || *known)
+	q.IsKnownToStop = q.StopsAtTarget && known != nil
 }
 
 // The deviation of the logarithm of the epoch at which a model stops, before it is measured, and its

@@ -141,8 +141,8 @@ func TestDecide_ATargetThatOneRunHasReached(t *testing.T) {
 	}
 }
 
-// A job whose epochs are chosen for its target stops there, unless the last one of its model ran on. Time,
-// bound and probability are those until its end, also while it runs.
+// Once a job of a model has stopped at its target, the time and the bound of the next one are those until it stops
+// there, also while it runs. The last job that has reached it decides.
 func TestDecide_AJobStopsAtItsTarget(t *testing.T) {
 	k, random := training{epochs: 14, startup: 20, epoch: every(1, 60, 60)}, rand.New(rand.NewPCG(1, 2))
 	var history []advisortest.Run
@@ -164,7 +164,7 @@ func TestDecide_AJobStopsAtItsTarget(t *testing.T) {
 		isRunning   bool   // it has not ended, and the question is about it
 		least, most uint32 // epochs that are expected
 	}{
-		{"no job has ended", 0, 0, false, 10, 11},
+		{"no job has ended", 0, 0, false, 12, 14},
 		{"the last one stopped", 11, 14, false, 10, 11},
 		{"the last one ran on", 14, 14, false, 12, 30},
 		{"it runs", 6, 14, true, 4, 5},
@@ -192,7 +192,8 @@ func askTarget(t *testing.T, r decide.Regressors, done, of uint32, isRunning boo
 	node := &schemas.Sample{Node: "n", Cores: evidenceNode.Cores, CPUModel: evidenceNode.CPUModel}
 	state.Apply(node, 1, evidenceBegin)
 	q := schemas.JobRequest{JobID: "job", Model: "m", CPUs: schemas.CPUs{1}, BatchSizes: []int{32}, MaxEpochs: 30,
-		TargetAccuracy: 0.9, Nodes: []string{"n"}, SLO: schemas.Duration(24 * time.Hour)}.WithDefaults()
+		TargetAccuracy: 0.9, Nodes: []string{"n"}, SLO: schemas.Duration(24 * time.Hour),
+		MayStopEarly: isRunning}.WithDefaults()
 	stamp := schemas.JobStamp{Stamp: schemas.Stamp{At: evidenceBegin}, JobID: "last", Run: 1}
 	set := schemas.Setting{Model: "m", BatchSize: 32, CPUs: 1, Epochs: of, Nodes: q.Nodes}
 	events := []schemas.Event{&schemas.Submitted{JobStamp: stamp, Request: q},
