@@ -34,7 +34,8 @@ type block struct {
 	hasTraining bool // results of batches, or of the training
 	isPublished bool
 	hasEnd      bool // a line says that something ended
-	isLate      bool // the first line with the number does
+	isLate      bool // the first line with the number does, or has results or a part of the epoch
+	parts       course
 	isEnded     bool // a line reports the end, see isEnd
 	isPast      bool // a lower number was read since
 	isRow       bool // the line of the number has values of the epoch, so that the epoch had ended
@@ -49,10 +50,8 @@ type pass struct {
 	name          uint64 // of their counter
 	batches, last float64
 	section       scope
-	line          uint64    // template of its lines
-	first         float64   // number of its first batch that was printed
-	firstAt       time.Time // arrival of that
-	lastAt        time.Time // and of the last one
+	line          uint64 // template of its lines
+	course        course
 	isSet         bool
 	isOver        bool // after its last batch, a batch of a second pass with the same name was seen
 }
@@ -62,26 +61,40 @@ type pass struct {
 func (p *pass) note(batch *field, section scope, line uint64, at time.Time) bool {
 	switch {
 	case !p.isSet || p.batches == 0 && batch.total > 0:
-		*p = pass{name: batch.name.hash, batches: batch.total, section: section, isSet: true, line: line,
-			first: batch.value, firstAt: at}
+		*p = pass{name: batch.name.hash, batches: batch.total, section: section, isSet: true, line: line}
 	case p.name != batch.name.hash:
 		return false
 	}
 	isSame := batch.total == p.batches && batch.value >= p.last
 	p.isOver = p.isOver || !isSame && batch.total > 0 && p.last >= p.batches-1
 	if isSame && !p.isOver {
-		p.last, p.lastAt = batch.value, at
+		p.last = batch.value
+		p.course.note(p.last, at)
 	}
 	return p.isOver
 }
 
-// begin returns when the first batch began, which was as long as the others; zero if that is unknown.
-func (p *pass) begin() time.Time {
-	seen := p.last - p.first
-	if !p.isSet || seen <= 0 || p.first > seen {
+// course is how far an epoch was at two instants, in batches or in parts of it.
+type course struct {
+	first, last     float64
+	firstAt, lastAt time.Time // firstAt is zero before the first instant
+}
+
+func (c *course) note(done float64, at time.Time) {
+	if c.firstAt.IsZero() {
+		c.first, c.firstAt = done, at
+	}
+	c.last, c.lastAt = done, at
+}
+
+// begin returns when the epoch began, if it was as fast before the first instant as after it; zero if too little
+// was seen.
+func (c *course) begin() time.Time {
+	seen := c.last - c.first
+	if c.firstAt.IsZero() || seen <= 0 || c.first > seen {
 		return time.Time{}
 	}
-	return p.firstAt.Add(-time.Duration(float64(p.lastAt.Sub(p.firstAt)) * p.first / seen))
+	return c.firstAt.Add(-time.Duration(float64(c.lastAt.Sub(c.firstAt)) * c.first / seen))
 }
 
 // goesOn reports whether a batch goes on with the first pass, which is not over held-out data by a heading.

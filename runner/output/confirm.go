@@ -142,23 +142,29 @@ func (r *recogniser) event(b *block) EpochReport {
 	return e
 }
 
+// smallPart is the part of an epoch before a line that counts as its begin.
+const smallPart = 0.05
+
 // beginOf returns when the first epoch began; zero if the output does not show it.
 func (r *recogniser) beginOf(b *block) time.Time {
 	following := r.current
 	if len(r.held) > 1 {
 		following = r.held[1]
 	}
-	hasBatches := b.begin.Equal(b.pass.firstAt)
+	hasBatches := b.begin.Equal(b.pass.course.firstAt)
 	if r.isFooter { // what stands before the first number may be about something else
 		hasBatches = following.templates[b.pass.line] > 0
 	}
-	begin := b.pass.begin()
+	begin, part := b.parts.begin(), b.parts.first
+	if hasBatches {
+		begin, part = b.pass.course.begin(), b.pass.course.first/max(1, b.pass.batches)
+	}
 	switch {
-	case hasBatches && !begin.IsZero():
+	case !begin.IsZero():
 		return begin
 	case r.isBar:
 		return r.barAt
-	case !r.isFooter && !b.isLate && (b.lines > 1 || b.isHeading()):
+	case !r.isFooter && !b.isLate && part < smallPart && (b.lines > 1 || b.isHeading()):
 		return b.begin
 	}
 	length := b.printedLength(following)

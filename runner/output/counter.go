@@ -123,8 +123,8 @@ func (r *recogniser) sight(f *field, class counter) (sighting, bool) {
 		}
 		return sighting{}, false
 	}
-	if f.isBar && f.value == 0 && r.current == nil {
-		r.barAt = r.at
+	if f.isBar && f.value == 0 && r.current == nil && (r.barAt.IsZero() || r.barName != f.name.hash) {
+		r.barName, r.barAt = f.name.hash, r.at
 	}
 	if f.isBar && (f.value == 0 || r.current != nil && !r.isBar) {
 		return sighting{}, false

@@ -141,7 +141,9 @@ func (r *recogniser) open(l *line, s sighting) {
 		r.doubtful = maps.Clone(r.next.templates)
 	}
 	r.next = newBlock()
-	b.number, b.printed, b.isLate = s.number, s.printed, l.flags&flagEnd != 0
+	b.number, b.printed = s.number, s.printed
+	isValue := func(f field) bool { return f.unit == unitPercent || isReading(&f) }
+	b.isLate = l.flags&flagEnd != 0 || r.progressOf(l, s.field) == noProgress && slices.ContainsFunc(l.fields, isValue)
 	if r.isShifted {
 		b.number, r.isShifted = s.number-1, false // the number was read before the shift
 	}
@@ -166,6 +168,9 @@ func (r *recogniser) comesAfter(l *line, number *field) bool {
 func (r *recogniser) take(l *line, s sighting, hasNumber bool, metrics int) {
 	if hasNumber && r.current != nil {
 		r.current.lastValue = s.printed
+		if s.track.isFractional {
+			r.current.parts.note(s.printed-float64(r.current.number-1), r.at)
+		}
 	}
 	// Where steps are divided into units, evaluations are at their ends.
 	isApart := func(c *block) bool { return c.lastValue != float64(c.number) && l.has(isHeldOut) }

@@ -28,7 +28,8 @@ type recogniser struct {
 	early         map[uint64]int  // templates with results that came before their number
 	doubtful      map[uint64]int  // those of held-out results before the first number, of that epoch or of none
 	isFooter      bool            // the number comes after the results
-	barAt         time.Time       // when the bar was drawn with nothing done
+	barName       uint64          // of a bar that was drawn with nothing done
+	barAt         time.Time       // when it was
 	isBar         bool            // the counter is a bar, which moves when an epoch has ended
 	rises         int             // of the counter that is followed
 	isConfirmed   bool

@@ -13,6 +13,9 @@ const (
 	maxTexts   = 3 // in a row of a logger's file; those of runs have more
 )
 
+// bar matches the begin of a progress bar behind its percentage.
+var bar = regexp.MustCompile(`%(?:\|| [━─╸█])`)
+
 // table reads rows below a line of names. Only the last such line counts.
 type table struct {
 	names     []name
@@ -38,7 +41,7 @@ func (t *table) read(s *scanner) bool {
 	}
 	t.cells = t.cellsOf(s.text)
 	n := len(t.names)
-	isBar := len(t.cells) > n && t.separator == ' ' && bytes.Contains(s.text, []byte("%|"))
+	isBar := len(t.cells) > n && t.separator == ' ' && bar.Match(s.text)
 	if len(t.cells) != n && !isBar {
 		return false
 	}
@@ -166,13 +169,13 @@ func (t *table) isHead(s *scanner) bool {
 		least = 2
 	}
 	isOfBar := func(f field) bool { return f.total > 0 || f.unit == unitPer || f.unit == unitPercent || f.isClock }
-	isNumber := func(f field) bool { return !isOfBar(f) || !bytes.Contains(s.text, []byte("%|")) }
+	isNumber := func(f field) bool { return !isOfBar(f) || !bar.Match(s.text) }
 	if s.words < least || s.known == 0 || slices.ContainsFunc(s.fields, isNumber) {
 		return false
 	}
 	text := bytes.TrimLeft(s.text, "# ")
-	if i := bytes.Index(text, []byte("%|")); i >= 0 { // a bar behind the names
-		text = bytes.TrimRight(text[:i], " 0123456789")
+	if at := bar.FindIndex(text); at != nil { // behind the names
+		text = bytes.TrimRight(text[:at[0]], " :0123456789")
 	}
 	separator := separatorOf(text, least)
 	t.cells = split(text, separator)

@@ -136,7 +136,7 @@ var definitions = []struct {
 	{word{scope: scopeTrain}, `
 		train training learn trn tr 训练 訓練 学習 훈련 학습 обучение entraînement entrenamiento treino`},
 	{word{scope: scopeValidation}, `
-		val valid validation validating dev eval evaluation evaluating evaluate holdout heldout vld vali cv 验证
+		val valid validation validating dev eval evaluation evaluating evaluate holdout heldout held-out vld vali cv 验证
 		驗證 検証 검증 валидация validierung validación validação validate doğrulama`},
 	{word{scope: scopeTest}, "test testing tst 测试 測試 テスト 테스트 тест"},
 	{word{counter: countsEpochs}, `
