@@ -588,8 +588,7 @@ func TestReader_NamesAreOfTheContent(t *testing.T) {
 	for i := range a.Runs {
 		id := a.Runs[i].JobID
 		if id != b.Runs[i].JobID || seen[id] || !schemas.ValidToken(id) {
-			t.Errorf("run %d has the ID %s, then %s; want the same valid and unique ID",
-				i, id, b.Runs[i].JobID)
+			t.Errorf("run %d has the ID %s, then %s; want the same valid and unique ID", i, id, b.Runs[i].JobID)
 		}
 		seen[id] = true
 	}

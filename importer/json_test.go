@@ -108,8 +108,7 @@ func TestReader_JSONLines(t *testing.T) {
 				" unexpected end of JSON input\n",
 		},
 	} {
-		if got := brief(read(t, importer.Options{Now: now, Since: since}, "runs.jsonl",
-			c.text)); got != c.want {
+		if got := brief(read(t, importer.Options{Now: now, Since: since}, "runs.jsonl", c.text)); got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.name, got, c.want)
 		}
 	}

@@ -344,8 +344,7 @@ func FuzzAdaptation(f *testing.F) {
 		if restart {
 			means = schemas.ByRestart
 		}
-		a := newAdaptation(batchSizeMoves, means, []int{16, 32, 64},
-			&schemas.Setting{BatchSize: 16, Epochs: 50})
+		a := newAdaptation(batchSizeMoves, means, []int{16, 32, 64}, &schemas.Setting{BatchSize: 16, Epochs: 50})
 		now, startup, seen := time.Unix(1_790_000_000, 0), 0.1, []uint32{16}
 		for i, b := range script {
 			var s adaptationStep
@@ -402,8 +401,7 @@ func TestAdaptation_BarsAFailedMove(t *testing.T) {
 			b := *a
 			got := b.addAdvice(advised(cause, 1, 64, 0.5, 1), start.Add(test.after), 0, nil).value
 			if got != test.want {
-				t.Errorf("withdrawn %t: move after %s = %d, want %d",
-					isWithdrawn, test.after, got, test.want)
+				t.Errorf("withdrawn %t: move after %s = %d, want %d", isWithdrawn, test.after, got, test.want)
 			}
 		}
 	}

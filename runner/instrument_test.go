@@ -65,8 +65,7 @@ func TestRun_MeasuresPythonFromInside(t *testing.T) {
 	o.NoInstrument = true
 	result, err = runner.Run(t.Context(), o, quiet)
 	if err != nil || result.ExitCode != 3 || len(result.Epochs) > 0 {
-		t.Errorf("without: exit code %d, %d epochs, %v; want 3 and none",
-			result.ExitCode, len(result.Epochs), err)
+		t.Errorf("without: exit code %d, %d epochs, %v; want 3 and none", result.ExitCode, len(result.Epochs), err)
 	}
 }
 

@@ -194,8 +194,7 @@ func (j *job) start(ctx context.Context) error {
 	if !isPublished {
 		j.out.Add(started)
 	}
-	j.log.Info("job started",
-		"job", j.result.JobID, "run", j.result.Run, "batch_size", s.BatchSize, "cpus", s.CPUs)
+	j.log.Info("job started", "job", j.result.JobID, "run", j.result.Run, "batch_size", s.BatchSize, "cpus", s.CPUs)
 	return nil
 }
 

@@ -41,8 +41,7 @@ func (j *job) awaitLoans(ctx context.Context, b *bus.Bus, advice *schemas.Advice
 		select {
 		case <-tick.C:
 		case <-longest.C:
-			j.screen.message("job %s starts although job %s has not lent its CPUs yet",
-				advice.JobID, lender)
+			j.screen.message("job %s starts although job %s has not lent its CPUs yet", advice.JobID, lender)
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()

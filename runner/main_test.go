@@ -115,8 +115,7 @@ var trainingJobs = map[string]func(arguments []string) int{
 			}
 			fmt.Println("begin", i)
 			input.Scan()
-			fmt.Printf("{\"epoch\":%d,\"seconds\":%g,\"batch_size\":%d}\n",
-				i, 8/float64(c.BatchSize), c.BatchSize)
+			fmt.Printf("{\"epoch\":%d,\"seconds\":%g,\"batch_size\":%d}\n", i, 8/float64(c.BatchSize), c.BatchSize)
 		}
 		return 0
 	},

@@ -42,8 +42,7 @@ func TestRun_StopsBeforeALateEpoch(t *testing.T) {
 				t.Fatalf("Run() = %+v, %v; want exit code 0, not cancelled", got, err)
 			}
 			if !strings.Contains(stdout.String(), c.output) || len(got.Epochs) != c.epochs {
-				t.Errorf("output %q after %d epochs, want %q after %d",
-					stdout, len(got.Epochs), c.output, c.epochs)
+				t.Errorf("output %q after %d epochs, want %q after %d", stdout, len(got.Epochs), c.output, c.epochs)
 			}
 			started := stored(t, b, schemas.JobSubject(got.JobID, schemas.EventStarted), 1)[0].(*schemas.Started)
 			if want := min(max(0, c.end.Seconds()), schemas.MaxLimitSeconds); started.LimitSeconds > want {

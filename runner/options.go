@@ -186,11 +186,9 @@ func (o *Options) validate() error {
 		return schemas.Invalid("node", "%q is not a name of 1 to %d characters a-z, 0-9, _ and -",
 			o.Node, schemas.MaxTokenLength)
 	case o.BatchSize < 0 || o.BatchSize > schemas.MaxBatchSize:
-		return schemas.Invalid("batch_size", "%d is not between 1 and %d",
-			o.BatchSize, schemas.MaxBatchSize)
+		return schemas.Invalid("batch_size", "%d is not between 1 and %d", o.BatchSize, schemas.MaxBatchSize)
 	case o.resizeMeans() == schemas.ByDocker && o.Container == "":
-		return schemas.Invalid("container",
-			"missing; want the name of the container that the command starts")
+		return schemas.Invalid("container", "missing; want the name of the container that the command starts")
 	case o.Resize == ResizeRestart && o.Request.Elastic && !HasPlaceholder(o.Command, cpusPlaceholder):
 		return schemas.Invalid("resize", "%s requires %s in the command, otherwise nothing changes",
 			ResizeRestart, cpusPlaceholder)

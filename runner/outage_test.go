@@ -52,8 +52,7 @@ func TestRun_RunsWithoutNATS(t *testing.T) {
 	for i, e := range got.Epochs {
 		if found, ok := events[i+1].(*schemas.Epoch); !ok || !found.At.Equal(e.At) ||
 			found.EventID != e.EventID {
-			t.Errorf("event %d = %+v, want epoch %s with its own timestamp %s",
-				i+1, events[i+1], e.EventID, e.At)
+			t.Errorf("event %d = %+v, want epoch %s with its own timestamp %s", i+1, events[i+1], e.EventID, e.At)
 		}
 	}
 	if left, _ := filepath.Glob(filepath.Join(o.SpoolDir, "*")); len(left) > 0 {

@@ -156,8 +156,7 @@ func TestRun_ReplacesPlaceholders(t *testing.T) {
 	stdout := bustest.NewBuffer()
 	o := options(
 		t,
-		trainingCommand("environment",
-			"--batch-size={batch}", "{cpus}", "x{epochs}x", "{other}", "{batch}{batch}"),
+		trainingCommand("environment", "--batch-size={batch}", "{cpus}", "x{epochs}x", "{other}", "{batch}{batch}"),
 	)
 	o.Connect, o.Stdout, o.BatchSize = over(b), stdout, 16
 	got, err := runner.Run(t.Context(), o, quiet)
@@ -171,8 +170,7 @@ func TestRun_ReplacesPlaceholders(t *testing.T) {
 		t.Errorf("output (-want +got):\n%s", diff)
 	}
 	if got.Setting.BatchSize != 16 || got.Advice.Chosen.BatchSize != 32 {
-		t.Errorf("ran with %d, advised %d, want 16 and 32",
-			got.Setting.BatchSize, got.Advice.Chosen.BatchSize)
+		t.Errorf("ran with %d, advised %d, want 16 and 32", got.Setting.BatchSize, got.Advice.Chosen.BatchSize)
 	}
 	if !strings.HasPrefix(got.JobID, "digits-mlp-") || got.Run != 1 {
 		t.Errorf("job %q run %d, want an ID with the name of the model, and run 1", got.JobID, got.Run)

@@ -37,8 +37,7 @@ func (r *chooser) choose(b *block) choice {
 		isAnyError := x.name.kind == kindRate && x.name.unknown > 0 || isBareError(&x.name)
 		isOfNetwork := isOfParts && x.scope == scopeNone && x.level != ofEpoch && x.name.kind == kindAccuracy
 		_, isShare := r.share(x)
-		isMeasured := !x.isPast && !x.isUnmeasured()
-		return accuracyRank(x), isMeasured && x.name.kind.isShare() && isShare && x.scope >= r.accuracyScope &&
+		return accuracyRank(x), !x.isPast && x.name.kind.isShare() && isShare && x.scope >= r.accuracyScope &&
 			!isAnyError && !isOfNetwork && !r.isOfTraining(x)
 	})
 	if accuracy != nil && !(isTied && accuracy.name.unknown > 0) { // teacher acc 0.9, student acc 0.5
@@ -77,9 +76,6 @@ func (r *chooser) isOfTraining(x *reading) bool {
 	isOfBatch := x.level == ofBatch || x.level == ofEpoch && x.seen > 1 || r.hasParts
 	return x.scope == scopeTrain || x.scope == scopeNone && isOfBatch
 }
-
-// isUnmeasured reports whether a word error rate is 0, which trained networks do not reach.
-func (x *reading) isUnmeasured() bool { return x.name.flags&flagEdits != 0 && x.value == 0 }
 
 // mayBeOfTwo reports whether a value was printed twice in the same words, once for the training and once for
 // other data: it is not known which of them is which. More often it is that of batches.
@@ -202,7 +198,7 @@ const maxRate = 3
 func metricRank(x *reading) (rank int, ok bool) {
 	k := x.name.kind
 	isOther := k == kindOther && x.scope == scopeNone
-	isMetric := !x.isUnmeasured() && k != kindTime && k != kindUnnamed && k != kindNone
+	isMetric := k != kindTime && k != kindUnnamed && k != kindNone
 	rank = boolInt(x.scope < scopeTest)*64 + int(x.level)*16 + int(k)
 	return rank, isMetric && !x.isPast && (x.scope >= scopeTest && x.level != ofBatch || isOther)
 }

@@ -142,9 +142,6 @@ func (r *recogniser) event(b *block) EpochReport {
 	return e
 }
 
-// smallPart is the part of an epoch before a line that counts as its begin.
-const smallPart = 0.05
-
 // beginOf returns when the first epoch began; zero if the output does not show it.
 func (r *recogniser) beginOf(b *block) time.Time {
 	following := r.current
@@ -164,7 +161,7 @@ func (r *recogniser) beginOf(b *block) time.Time {
 		return begin
 	case r.isBar:
 		return r.barAt
-	case !r.isFooter && !b.isLate && part < smallPart && (b.lines > 1 || b.isHeading()):
+	case !r.isFooter && !b.isLate && part < 0.05 && (b.lines > 1 || b.isHeading()):
 		return b.begin
 	}
 	length := b.printedLength(following)

@@ -16,7 +16,7 @@ import (
 // each with a part of its metrics. It ends with the line that completes its metric on held-out data and the loss
 // of the epoch, if the table has a column for that, or else with the next epoch.
 type Log struct {
-	fileMetrics
+	values    Values
 	isChannel bool // each line is an epoch
 
 	stream  splitter
@@ -36,16 +36,10 @@ type logEpoch struct {
 }
 
 // NewLog returns a Log of a file.
-func NewLog() *Log {
-	return &Log{table: table{isFile: true}}
-}
+func NewLog() *Log { return &Log{table: table{isFile: true}} }
 
 // NewChannel returns a Log of the side channel, in which each line is an epoch.
-func NewChannel() *Log {
-	g := NewLog()
-	g.isChannel = true
-	return g
-}
+func NewChannel() *Log { return &Log{table: table{isFile: true}, isChannel: true} }
 
 // Head reads the head of a table in a file that is read only from a later line on.
 func (g *Log) Head(text []byte) {
@@ -138,7 +132,7 @@ func (g *Log) field(f *field, text []byte) (isHeldOut bool) {
 	case "seconds", "duration_seconds", "duration", "time_this_iter_s": // other times may be since the start
 		f.name.counter = countsEpochs
 	}
-	return g.add(g.current.block, f, text)
+	return g.values.add(g.current.block, f, text)
 }
 
 // end returns the epoch that is known to have ended now, if there is one.
@@ -149,7 +143,7 @@ func (g *Log) end(at time.Time) []EpochReport {
 	}
 	g.current, g.last, g.isSeen = nil, e.report.Epoch, true
 	e.report.ReportedAt = at
-	return []EpochReport{g.report(e.report, e.block)}
+	return []EpochReport{g.values.report(e.report, e.block)}
 }
 
 // ownLine matches a line of Courier's own format: an object that has no other fields. All other objects are

@@ -28,16 +28,16 @@ func labelWords(label string) string {
 	return strings.Join(strings.FieldsFunc(label, isGap), " ")
 }
 
-// fileMetrics reads the metrics of epochs from names and values, as loggers and the instrumentation give
-// them.
-type fileMetrics struct {
+// Values reads the metrics of epochs from names and values, as loggers and the instrumentation give them. Its zero
+// value is ready for use.
+type Values struct {
 	chooser
 	times epochTimes
 }
 
 // add adds a value to the epoch b, and reports whether it is a result on held-out data. The name of the
 // field refers to text.
-func (m *fileMetrics) add(b *block, f *field, text []byte) (isHeldOut bool) {
+func (m *Values) add(b *block, f *field, text []byte) (isHeldOut bool) {
 	n, isTime := &f.name, f.name.kind == kindTime
 	if f.unit == unitNone {
 		f.setNamedUnit(string(text[n.start:n.end]))
@@ -63,7 +63,7 @@ func (f *field) setNamedUnit(label string) {
 }
 
 // report completes the report of an epoch.
-func (m *fileMetrics) report(e EpochReport, b *block) EpochReport {
+func (m *Values) report(e EpochReport, b *block) EpochReport {
 	m.noteUnnamed(b)
 	c := m.choose(b)
 	if c.loss != nil && c.loss.scope >= scopeTest { // the report has the loss of the training only
@@ -81,19 +81,16 @@ func (m *fileMetrics) report(e EpochReport, b *block) EpochReport {
 	return e
 }
 
-// Values reads the metrics of epochs from values with names. Its zero value is ready for use.
-type Values struct{ metrics fileMetrics }
-
 // Report completes the report of an epoch with the metrics among the values.
-func (v *Values) Report(e EpochReport, values map[string]float64) EpochReport {
+func (m *Values) Report(e EpochReport, values map[string]float64) EpochReport {
 	b := newBlock()
 	for _, label := range slices.Sorted(maps.Keys(values)) {
 		n := nameOf([]byte(label), nil)
 		n.start, n.end = 0, len(label)
-		v.metrics.add(b, &field{name: n, value: values[label]}, []byte(label))
+		m.add(b, &field{name: n, value: values[label]}, []byte(label))
 	}
 	seconds := e.Seconds
-	e = v.metrics.report(e, b)
+	e = m.report(e, b)
 	e.Seconds = seconds
 	return e
 }

@@ -50,7 +50,7 @@ func (p *Parser) SetStart(at time.Time) {
 func (p *Parser) Restart() *Parser {
 	next := &Parser{own: NewChannel(), rounds: rounds{least: p.rounds.least}}
 	next.count, next.last, next.tail = p.count, p.last, p.tail
-	next.own.chooser = p.own.chooser // what was learnt of percentages is kept
+	next.own.values.chooser = p.own.values.chooser // what was learnt of percentages is kept
 	if p.pattern != nil {
 		next.pattern = &pattern{expression: p.pattern.expression}
 	}

@@ -148,10 +148,7 @@ func TestParser_ReadsTheUsersPattern(t *testing.T) {
 		{"an epoch out of range", `(?P<epoch>\d+)`, "99999999999999", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if got := strings.Join(
-				parse(t, test.pattern, test.text+"\n"),
-				";",
-			); got != test.want {
+			if got := strings.Join(parse(t, test.pattern, test.text+"\n"), ";"); got != test.want {
 				t.Errorf("%q on %q = %q, want %q", test.pattern, test.text, got, test.want)
 			}
 		})

@@ -70,8 +70,7 @@ func TestCPUAllocation_ScaledTo(t *testing.T) {
 		scaled := a.scaledTo(test.cpus).resources()
 		got := strings.TrimSpace(scaled.Requests["cpu"] + " " + scaled.Limits["cpu"])
 		if got != test.want {
-			t.Errorf("%s/%s scaled to %d = %q, want %q",
-				test.request, test.limit, test.cpus, got, test.want)
+			t.Errorf("%s/%s scaled to %d = %q, want %q", test.request, test.limit, test.cpus, got, test.want)
 		}
 	}
 }

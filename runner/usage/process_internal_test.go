@@ -23,9 +23,7 @@ func TestParseProcess(t *testing.T) {
 	if !ok || got != want {
 		t.Errorf("parseProcess() = %+v, %v, want %+v", got, ok, want)
 	}
-	if got, _ := parseProcess(
-		[]byte(strings.Replace(statLine, " 4194560 ", " 4194564 ", 1)),
-	); !got.isExiting {
+	if got, _ := parseProcess([]byte(strings.Replace(statLine, " 4194560 ", " 4194564 ", 1))); !got.isExiting {
 		t.Errorf("parseProcess() = %+v, want an exiting process", got)
 	}
 	for _, text := range []string{
