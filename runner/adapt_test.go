@@ -216,8 +216,7 @@ func TestRun_ChangesTheBatchSizeWithTheControlFile(t *testing.T) {
 		}
 		outcomes = append(
 			outcomes,
-			fmt.Sprintf("%s %s %d→%d from %d",
-				e.ID()[len(a.id):], e.Outcome, e.FromBatchSize, e.ToBatchSize, e.Epoch),
+			fmt.Sprintf("%s %s %d→%d from %d", e.ID()[len(a.id):], e.Outcome, e.FromBatchSize, e.ToBatchSize, e.Epoch),
 		)
 	}
 	run := fmt.Sprintf("/%d/", start.Run)

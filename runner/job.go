@@ -137,8 +137,7 @@ func (j *job) hintAtOptions() {
 		j.screen.message("the command has no %s: its batch size is unknown unless it is measured; if it "+
 			"reads %s, use --batch-sizes", batchPlaceholder, batchVariable)
 	default:
-		j.screen.message("the command has no %s: it must read the batch size from %s",
-			batchPlaceholder, batchVariable)
+		j.screen.message("the command has no %s: it must read the batch size from %s", batchPlaceholder, batchVariable)
 	}
 }
 

@@ -27,8 +27,7 @@ func init() {
 		changed := make(chan os.Signal, 1)
 		signal.Notify(changed, unix.SIGWINCH)
 		_, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
-		fmt.Println("terminals",
-			term.IsTerminal(0), term.IsTerminal(1), term.IsTerminal(2), "controlling", err == nil)
+		fmt.Println("terminals", term.IsTerminal(0), term.IsTerminal(1), term.IsTerminal(2), "controlling", err == nil)
 		for {
 			columns, rows, _ := term.GetSize(1)
 			fmt.Println("size", columns, rows)

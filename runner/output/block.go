@@ -144,8 +144,8 @@ func levelOf(f *field, p progress) level {
 
 func newBlock() *block { return &block{templates: map[uint64]int{}} }
 
-// isHeading reports whether nothing but a number was printed about the epoch, when it began.
-func (b *block) isHeading() bool { return !b.hasContent && !b.hasEnd }
+// isHeading reports whether nothing but counts and settings was printed about the epoch, when it began.
+func (b *block) isHeading() bool { return len(b.readings) == 0 && b.pass.batches == 0 && !b.hasEnd }
 
 // addLine takes a line. Values of a batch do not replace those of an epoch.
 func (b *block) addLine(l *line, section scope, p progress, hasNumber bool, at time.Time) {

@@ -26,8 +26,9 @@ type choice struct {
 // choose returns the results of a block.
 func (r *chooser) choose(b *block) choice {
 	loss, isOfParts := chooseLoss(b)
-	if loss != nil && r.mayBeOfTwo(loss) {
-		loss = nil
+	r.hasBatches = r.hasBatches || r.hasParts || loss != nil && loss.seen > 2
+	if loss != nil && !r.hasBatches && loss.seen == 2 && loss.isAlike && loss.scope == scopeNone && loss.level == ofEpoch {
+		loss = nil // one of them is of other data than those of the training
 	}
 	c := choice{loss: r.sameLoss(b, loss)}
 	if c.loss == nil && r.falls > 0 {
@@ -75,13 +76,6 @@ func (b *block) best(rankOf func(*reading) (rank int, ok bool)) (best *reading, 
 func (r *chooser) isOfTraining(x *reading) bool {
 	isOfBatch := x.level == ofBatch || x.level == ofEpoch && x.seen > 1 || r.hasParts
 	return x.scope == scopeTrain || x.scope == scopeNone && isOfBatch
-}
-
-// mayBeOfTwo reports whether a value was printed twice in the same words, once for the training and once for
-// other data: it is not known which of them is which. More often it is that of batches.
-func (r *chooser) mayBeOfTwo(x *reading) bool {
-	r.hasBatches = r.hasBatches || r.hasParts || x.seen > 2
-	return x.seen == 2 && x.isAlike && x.scope == scopeNone && x.level == ofEpoch && !r.hasBatches
 }
 
 // set adds a choice to a report.

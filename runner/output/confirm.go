@@ -161,7 +161,7 @@ func (r *recogniser) beginOf(b *block) time.Time {
 		return begin
 	case r.isBar:
 		return r.barAt
-	case !r.isFooter && !b.isLate && part < 0.05 && (b.lines > 1 || b.isHeading()):
+	case !r.isFooter && !b.isLate && (b.isHeading() || b.lines > 1 && part < 0.05):
 		return b.begin
 	}
 	length := b.printedLength(following)

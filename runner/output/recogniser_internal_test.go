@@ -29,8 +29,7 @@ func TestParser_LeavesEpochOfFailedJob(t *testing.T) {
 	if got := read(9, text, false); len(got) != 2 {
 		t.Errorf("got %q, want 2 epochs", got)
 	}
-	if got := read(9, text+"Traceback (most recent call last):\nRuntimeError: out of memory\n",
-		false); len(got) != 2 {
+	if got := read(9, text+"Traceback (most recent call last):\nRuntimeError: out of memory\n", false); len(got) != 2 {
 		t.Errorf("got %q, want 2 epochs", got)
 	}
 }

@@ -98,8 +98,7 @@ func TestParser_ReportsThePrintedMetric(t *testing.T) {
 			accuracy = *a
 		}
 		if accuracy != c.accuracy || reports[0].Metric != c.want {
-			t.Errorf("%s: accuracy %g of %+v, want %g of %+v",
-				c.name, accuracy, reports[0].Metric, c.accuracy, c.want)
+			t.Errorf("%s: accuracy %g of %+v, want %g of %+v", c.name, accuracy, reports[0].Metric, c.accuracy, c.want)
 		}
 	}
 }
