@@ -27,7 +27,8 @@ type choice struct {
 func (r *chooser) choose(b *block) choice {
 	loss, isOfParts := chooseLoss(b)
 	r.hasBatches = r.hasBatches || r.hasParts || loss != nil && loss.seen > 2
-	if loss != nil && !r.hasBatches && loss.seen == 2 && loss.isAlike && loss.scope == scopeNone && loss.level == ofEpoch {
+	isTwice := loss != nil && loss.seen == 2 && loss.isAlike && loss.scope == scopeNone && loss.level == ofEpoch
+	if isTwice && !r.hasBatches {
 		loss = nil // one of them is of other data than those of the training
 	}
 	c := choice{loss: r.sameLoss(b, loss)}
