@@ -52,6 +52,7 @@ var realTrainings = []struct {
 	packages []string
 }{
 	{"torch_loop", 4, "PyTorch, `DataLoader`", []string{"torch"}},
+	{"torch_endless", 4, "PyTorch, endless iterator", []string{"torch"}},
 	{"torch_slices", 4, "PyTorch, slices of tensors", []string{"torch"}},
 	{"torch_by_hand", 4, "PyTorch, updates by hand", []string{"torch"}},
 	{"accelerate_loop", 4, "accelerate", []string{"accelerate", "torch"}},

@@ -297,6 +297,14 @@ class LoaderTest(unittest.TestCase):
     def test_batch_size_of_a_loader(self):
         self.assertEqual(self.describe(100, 32).batch_size, 32)
 
+    def test_batches_of_several_sizes(self):
+        loader = Loader(1)
+        loader.measure(40)
+        self.assertEqual(loader.batch_size, 40)
+        for size in (20, 40):
+            loader.measure(size)
+            self.assertIsNone(loader.batch_size)
+
     def test_single_batch_may_be_smaller(self):  # its own size is taken
         self.assertIsNone(self.describe(20, 32).batch_size)
 

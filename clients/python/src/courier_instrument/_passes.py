@@ -19,6 +19,11 @@ class Loader:
 
     def __init__(self, key, created=0.0, length=None, batch_size=None):
         self.key, self.created, self.length, self.batch_size = key, created, length, batch_size
+        self.sizes = set() if batch_size is None else None  # of its batches, which may differ
+
+    def measure(self, size):
+        self.sizes.add(size)
+        self.batch_size = size if len(self.sizes) == 1 else None
 
 
 class Pass:

@@ -14,6 +14,7 @@ from ._passes import Loader, Tracker
 from ._session import clock, session
 
 PROGRESS_SECONDS = 1.0  # at least, between two messages
+MEASURED = 8  # batches of a pass whose size is not known
 FIT = 0, "of a framework"  # the position while a framework trains
 
 _serials = itertools.count(1)
@@ -200,6 +201,11 @@ def loaders(module):
     # Subclasses with an __iter__ of their own reach this one through super().
     observe(module.DataLoader, "__iter__", before=asked, after=iterated)
 
+    def created_iterator(call):  # one without an __iter__ of ours: it may be endless
+        call.result._courier_loader = _describe(call.args[0], kinds)
+
+    observe(module.DataLoader, "_get_iterator", after=created_iterator)
+
     owner = module._BaseDataLoaderIter
     original = owner.__next__
 
@@ -212,11 +218,15 @@ def loaders(module):
                 exhausted(p)
             raise
         try:
-            if p is None:  # the iterator of a loader that is no DataLoader, as in fastai
-                p = begin(self, Loader(next(_serials)), began)
+            if p is None:  # perhaps the iterator of a loader that is no DataLoader, as in fastai
+                p = begin(self, self.__dict__.get("_courier_loader") or Loader(next(_serials)), began)
+            elif p.batches == p.loader.length:  # it is endless, as in ultralytics
+                exhausted(p)
+                p = begin(self, p.loader, began)
             loop.deliver(p, began, clock())
-            if p.batches == 1 and p.loader.batch_size is None:
-                p.loader.batch_size = _first_dimension(batch)
+            if p.loader.sizes is not None and p.batches <= MEASURED and (
+                    p.batches == 1 or p.batches != p.loader.length):  # the last one may be smaller
+                p.loader.measure(_first_dimension(batch))
         except Exception as error:
             failed("deliver", error)
         return batch
