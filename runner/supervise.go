@@ -242,6 +242,10 @@ func (j *job) forwardSignal(s os.Signal) {
 		j.process.resize(j.terminalSize())
 		return
 	}
+	if isUnread(s) {
+		j.cancel("nobody reads its output any more")
+		return
+	}
 	if !j.process.isRunning() && !j.isRestarting {
 		return
 	}

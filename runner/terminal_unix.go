@@ -91,9 +91,9 @@ func (p *jobProcess) resize(size windowSize) {
 	})
 }
 
-// forwardedSignals are forwarded to the job instead of stopping this process.
+// forwardedSignals are forwarded to the job instead of stopping this process; SIGPIPE cancels it.
 var forwardedSignals = []os.Signal{
-	unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2,
+	unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGPIPE,
 }
 
 // notifyResize requests a signal when the terminal of this process is resized.
@@ -101,6 +101,9 @@ func notifyResize(c chan<- os.Signal) { signal.Notify(c, unix.SIGWINCH) }
 
 // isResize reports whether the terminal of this process was resized.
 func isResize(s os.Signal) bool { return s == unix.SIGWINCH }
+
+// isUnread reports whether the reader of the output has ended, as in courier run … | head.
+func isUnread(s os.Signal) bool { return s == unix.SIGPIPE }
 
 // isTermination reports whether the signal asks a program to end.
 func isTermination(s os.Signal) bool {

@@ -30,6 +30,8 @@ func notifyResize(chan<- os.Signal) {}
 
 func isResize(os.Signal) bool { return false }
 
+func isUnread(os.Signal) bool { return false }
+
 func isTermination(os.Signal) bool { return true }
 
 // signal ends the job, because Windows cannot send another signal to a process group.

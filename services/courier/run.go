@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"os"
+	"os/signal"
 	"sync/atomic"
+	"syscall"
 
 	"courier/bus"
 	"courier/collector"
@@ -72,6 +74,8 @@ func (c *runCommand) Run(w *environment) error {
 			return b, err
 		},
 	}
+	// If nobody reads the output any more, the job is cancelled; this process must live to report it.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	result, err := runner.Run(w.ctx, o, w.log)
 	if b := connection.Load(); b != nil {
 		closeBus(b)
