@@ -21,10 +21,11 @@ func (p *problem) menu(without unaffected, all []candidate, a *schemas.Advice) (
 		return choices
 	}
 	s := menuSearch{p, without, all, variantOf(a.Chosen)}
-	for _, way := range [...]func() *schemas.Choice{
-		s.anotherBatch, s.fewerCPUs, s.fewerEpochs, s.laterStart, s.laterDeadline,
+	for _, c := range [...]*schemas.Choice{
+		s.mostAccurateBatch(schemas.ChoiceBatch, s.chosen.cpus), s.fewerCPUs(), s.fewerEpochs(), s.laterStart(),
+		s.laterDeadline(),
 	} {
-		if c := way(); c != nil {
+		if c != nil {
 			choices = append(choices, *c)
 		}
 	}
@@ -87,11 +88,6 @@ func (s *menuSearch) mostAccurateBatch(kind string, cpus uint32) *schemas.Choice
 		}
 	}
 	return best
-}
-
-// anotherBatch varies the batch size only.
-func (s *menuSearch) anotherBatch() *schemas.Choice {
-	return s.mostAccurateBatch(schemas.ChoiceBatch, s.chosen.cpus)
 }
 
 // fewerCPUs tries fewer CPUs than chosen: the numbers in the request, and repeated halves of the

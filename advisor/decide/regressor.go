@@ -291,14 +291,10 @@ func (r Regressors) With(target string, next *Regressor) (Regressors, bool) {
 // digests returns the digest of each regressor in use, by target.
 func (r Regressors) digests() map[string]string {
 	all := make(map[string]string, 3)
-	if r.EpochTime != nil {
-		all[schemas.TargetEpochTime] = r.EpochTime.Digest
-	}
-	if r.Startup != nil {
-		all[schemas.TargetStartup] = r.Startup.Digest
-	}
-	if r.Accuracy != nil {
-		all[schemas.TargetAccuracy] = r.Accuracy.Digest
+	for _, of := range []*Regressor{r.EpochTime, r.Startup, r.Accuracy} {
+		if of != nil {
+			all[of.Target] = of.Digest
+		}
 	}
 	return all
 }

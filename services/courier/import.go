@@ -145,11 +145,6 @@ func (c *importCommand) publish(w *environment, runs []*importer.PastRun, s *imp
 		return p.Publish(w.ctx, runs, true, func(int) {})
 	}
 
-	_, _, err = b.Champion(w.ctx, schemas.TargetEpochTime)
-	first := errors.Is(err, schemas.ErrNotFound)
-	if err != nil && !first {
-		return err
-	}
 	bar := &services.StepBar{Out: w.stderr}
 	defer bar.End()
 	err = p.Publish(w.ctx, runs, false, func(n int) { bar.Draw("runs", uint64(n), uint64(len(runs))) })
@@ -157,15 +152,14 @@ func (c *importCommand) publish(w *environment, runs []*importer.PastRun, s *imp
 		return err
 	}
 	if c.Train && p.Imported > 0 {
-		s.Trained, err = trainImported(w.ctx, b, first)
+		s.Trained, err = trainImported(w.ctx, b)
 	}
 	return err
 }
 
 // trainImported fits the regressors and returns the outcomes as text. Without a trainer the runs
-// stay in the log for a later one. If there was no champion before, the fitted regressors are used
-// at once.
-func trainImported(ctx context.Context, b *bus.Bus, first bool) ([]string, error) {
+// stay in the log for a later one.
+func trainImported(ctx context.Context, b *bus.Bus) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, trainTimeout)
 	defer cancel()
 	var reply schemas.TrainReply
