@@ -152,8 +152,10 @@ func (r *recogniser) trackOf(f *field, class counter) *track {
 	if t := r.tracks[key]; t != nil {
 		return t
 	}
-	if class == countsEpochs {
-		r.rebase(f)
+	b := r.current
+	isBefore := b != nil && !r.isConfirmed && !b.hasTraining && b.printed == 0 && b.hasTotal
+	if isBefore && class == countsEpochs && r.isAsked(f) && f.value == 1 {
+		r.countFromOne() // what was printed as 0/N came before the first epoch
 	}
 	if len(r.tracks) >= maxTracks {
 		maps.DeleteFunc(r.tracks, func(_ uint64, t *track) bool { return t.seen < 2 && t != r.followed })
@@ -261,16 +263,6 @@ func (r *recogniser) isRank(l *line, f *field) bool {
 // isOfRank reports whether a field is the rank in a column of ranks.
 func (r *recogniser) isOfRank(f *field) bool {
 	return r.ranks > 0 && f.total == r.ranks && f.name.isEmpty()
-}
-
-// rebase corrects the numbers if two counters with the same total differ by one: what was printed as
-// 0/N came before the first epoch.
-func (r *recogniser) rebase(f *field) {
-	b := r.current
-	if b == nil || r.isConfirmed || b.hasTraining || b.printed != 0 || !b.hasTotal || !r.isAsked(f) || f.value != 1 {
-		return
-	}
-	r.countFromOne()
 }
 
 // countFromOne drops what was printed as epoch 0.

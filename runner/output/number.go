@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"unicode/utf8"
 )
 
 // number reads the number at i, with its total, unit and mean, and returns where it ends.
@@ -114,7 +115,7 @@ func (s *scanner) finish(f field, begin, end int) int {
 		s.name.counter = countsNothing
 		return end
 	}
-	if s.name.kind != kindNone && f.isWhole && nextNumber.Match(s.text[end:]) {
+	if s.name.kind != kindNone && f.isWhole && numberFollows(s.text[end:]) {
 		s.count(f.value)
 		return end
 	}
@@ -145,7 +146,7 @@ func (s *scanner) isOfName(begin, end int) bool {
 		return false
 	}
 	// AP .5 0.4, and loss 1.5: 0.4
-	return s.name.kind == kindPrecision && s.text[begin] == '.' || nextNumber.Match(s.text[end:]) && s.text[end] == ':'
+	return s.name.kind == kindPrecision && s.text[begin] == '.' || numberFollows(s.text[end:]) && s.text[end] == ':'
 }
 
 // countsCorrect reports whether a field has the correct answers of an accuracy before it: "acc: 95.1% (951/1000)".
@@ -197,9 +198,13 @@ func isElement(t []byte, begin, end int) bool {
 	return next < len(t) && (isDigit(t[next]) || t[next] == '\'')
 }
 
-// nextNumber matches another number, as in "loss 12 0.5", "loss 12: 0.5" and "loss (12) 0.5". The first one
-// counts batches, and the name is that of the second one.
-var nextNumber = regexp.MustCompile(`^(?:[:)]\d|[:)]? \d)`)
+// numberFollows reports whether another number follows, as in "loss 12 0.5", "loss 12: 0.5" and "loss (12) 0.5". The first
+// one counts batches, and the name is that of the second one.
+func numberFollows(t []byte) bool {
+	i := boolInt(len(t) > 0 && (t[0] == ':' || t[0] == ')'))
+	i += boolInt(i < len(t) && t[i] == ' ')
+	return i > 0 && i < len(t) && isDigit(t[i])
+}
 
 // hasValue matches a number behind a colon, a bracket or "is".
 var hasValue = regexp.MustCompile(`^[ :=)]*(?:is )?[-\d]`)
@@ -269,12 +274,20 @@ var totalForm = regexp.MustCompile(`^(?: */ *| +(?:of|von|de|sur|di|van|из) +)
 
 // totalAfter returns the total at i, and where it ends.
 func totalAfter(t []byte, i int) (float64, int) {
-	end := i + len(totalForm.Find(t[i:]))
-	isPart := end+1 < len(t) && (t[end] == '.' || t[end] == '/') && isDigit(t[end+1]) // of a date or an address
-	if end == i || isPart || end < len(t) && isDigit(t[end]) {
+	if next := skipBlanks(t, i); next == len(t) || t[next] != '/' && !isLetter(t[next]) && t[next] < utf8.RuneSelf {
 		return 0, i
 	}
-	return parseNumber(t[i+bytes.IndexAny(t[i:end], "0123456789") : end]), end
+	begin := i + 1 // of "3/10", which is frequent
+	end := skipDigits(t, begin)
+	if t[i] != '/' || end == begin {
+		end = i + len(totalForm.Find(t[i:]))
+		begin = i + max(0, bytes.IndexAny(t[i:end], "0123456789"))
+	}
+	isPart := end+1 < len(t) && (t[end] == '.' || t[end] == '/') && isDigit(t[end+1]) // of a date or an address
+	if end == i || isPart || end-begin > 12 || end < len(t) && isDigit(t[end]) {
+		return 0, i
+	}
+	return parseNumber(t[begin:end]), end
 }
 
 // meanAfter returns the number in parentheses at i, such as the running mean of a meter.

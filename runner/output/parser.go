@@ -159,10 +159,9 @@ func (p *Parser) Tail() (lines []string) {
 // New that reads it and others of the last lines. The pattern is empty if there is none,
 // and the line is then the last one.
 func (p *Parser) Suggest() (line, pattern string) {
-	if p.recogniser != nil {
-		if line, pattern = p.recogniser.suggests.tried(p.recogniser.requested); pattern != "" {
-			return line, pattern
-		}
+	r := p.recogniser
+	if r != nil && r.suggests.rises > 0 && (r.requested == 0 || r.suggests.most <= float64(r.requested)) {
+		return r.suggests.text, r.suggests.pattern
 	}
 	return excerpt(p.last), ""
 }

@@ -131,7 +131,7 @@ func (r *recogniser) read(text []byte) {
 	if !hasNumber && l.flags&flagStart != 0 && l.scope == scopeTrain {
 		r.start()
 	}
-	isHeading := metrics == 0 || l.scope != scopeNone && r.progressOf(l, nil) != noProgress
+	isHeading := metrics == 0 || l.fields[0].name.scope == l.scope && r.progressOf(l, nil) != noProgress
 	if isHeading {
 		r.noteSection(l)
 	}

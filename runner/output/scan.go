@@ -2,7 +2,6 @@ package output
 
 import (
 	"bytes"
-	"regexp"
 	"slices"
 	"unicode/utf8"
 )
@@ -90,7 +89,7 @@ func (s *scanner) punctuation(c byte, i int) {
 			s.fields[0].lead, s.fields[1].name.counter = 0, countsSource
 		}
 	case '[', '(':
-		if i > 0 && isLetter(s.text[i-1]) && nameList.Match(s.text[i+1:]) {
+		if i > 0 && isLetter(s.text[i-1]) && isNameList(s.text[i+1:]) {
 			s.breakName()
 		}
 		s.isBracketed = s.name.isEmpty()
@@ -123,8 +122,11 @@ func (s *scanner) dropFile(i int) {
 	s.fields = slices.DeleteFunc(s.fields, func(f field) bool { return f.begin > begin })
 }
 
-// nameList matches names with values behind a bracket, as in "Accuracy(count: 3)".
-var nameList = regexp.MustCompile(`^[^:=)\]]{0,47}[:=]`)
+// isNameList reports whether names with values stand behind a bracket, as in "Accuracy(count: 3)".
+func isNameList(t []byte) bool {
+	end := bytes.IndexAny(t[:min(len(t), maxWordSize)], ":=)]")
+	return end >= 0 && (t[end] == ':' || t[end] == '=')
+}
 
 // qualifier skips "@[ IoU=0.50 | area=all ]", which is part of a name.
 func (s *scanner) qualifier(i int) int {

@@ -50,12 +50,3 @@ func patternOf(l *line, epoch int) string {
 	}
 	return text
 }
-
-// tried returns the line and its pattern if the numbers that the pattern reads rose, and are not above the
-// requested epochs.
-func (s *suggestion) tried(requested int) (text, pattern string) {
-	if s.rises == 0 || requested > 0 && s.most > float64(requested) {
-		return "", ""
-	}
-	return s.text, s.pattern
-}

@@ -143,6 +143,9 @@ func (t *table) row(s *scanner) bool {
 		if i < len(s.fields) && s.fields[i].name.scope == scopeNone {
 			s.fields[i].name.scope = rowScope
 		}
+		if i < len(s.fields) && texts > 0 && t.counter < 0 {
+			s.fields[i].name.counter = countsNothing // a number of images behind the name of a class
+		}
 	}
 	return true
 }
@@ -168,7 +171,7 @@ func (t *table) isHead(s *scanner) bool {
 	if t.isFile {
 		least = 2
 	}
-	isOfBar := func(f field) bool { return f.total > 0 || f.unit == unitPer || f.unit == unitPercent || f.isClock }
+	isOfBar := func(f field) bool { return f.total > 0 || f.unit >= unitPercent && f.unit <= unitPer || f.isClock }
 	isNumber := func(f field) bool { return !isOfBar(f) || !bar.Match(s.text) }
 	if s.words < least || s.known == 0 || slices.ContainsFunc(s.fields, isNumber) {
 		return false
