@@ -198,8 +198,8 @@ func isElement(t []byte, begin, end int) bool {
 	return next < len(t) && (isDigit(t[next]) || t[next] == '\'')
 }
 
-// numberFollows reports whether another number follows, as in "loss 12 0.5", "loss 12: 0.5" and "loss (12) 0.5". The first
-// one counts batches, and the name is that of the second one.
+// numberFollows reports whether another number follows, as in "loss 12 0.5", "loss 12: 0.5" and "loss (12) 0.5".
+// The first one counts batches, and the name is that of the second one.
 func numberFollows(t []byte) bool {
 	i := boolInt(len(t) > 0 && (t[0] == ':' || t[0] == ')'))
 	i += boolInt(i < len(t) && t[i] == ' ')
