@@ -152,6 +152,37 @@ func readInstant(c *kong.DecodeContext, target reflect.Value) error {
 var dashedValue = regexp.MustCompile(
 	`^(--[a-z0-9-]+): expected .* but got "(-[^"]*)" \(short flag.*\); perhaps try `)
 
+// unknownToKong matches kong's error for an unknown flag, whose proposals miss --data for --data-dir.
+var unknownToKong = regexp.MustCompile(`^unknown flag (--?[^,]*)`)
+
+// similarFlags proposes the flags that have most letters in common with an unknown one, at least half of
+// them, at the beginning and at the end.
+func similarFlags(flags []*kong.Flag, unknown string) string {
+	letters := func(flag string) string { return strings.ReplaceAll(flag, "-", "") }
+	a, best, found := letters(unknown), 0.5, []string(nil)
+	for _, f := range flags {
+		b, first, last := letters(f.Name), 0, 0
+		shorter := min(len(a), len(b))
+		for first < shorter && a[first] == b[first] {
+			first++
+		}
+		for first+last < shorter && a[len(a)-1-last] == b[len(b)-1-last] {
+			last++
+		}
+		likeness := 2 * float64(first+last) / float64(len(a)+len(b))
+		if likeness > best {
+			best, found = likeness, nil
+		}
+		if likeness == best {
+			found = append(found, "--"+f.Name)
+		}
+	}
+	if found == nil {
+		return ""
+	}
+	return ", did you mean " + strings.Join(found, " or ") + "?"
+}
+
 // parse turns kong's exit after --help and --version into an error.
 func parse(parser *kong.Kong, args []string) (parsed *kong.Context, err error) {
 	defer func() {
@@ -166,10 +197,16 @@ func parse(parser *kong.Kong, args []string) (parsed *kong.Context, err error) {
 	if err != nil {
 		if m := dashedValue.FindStringSubmatch(err.Error()); m != nil {
 			err = usagef("%[1]s: write a value that begins with - as %[1]s=%[2]s", m[1], m[2])
+		} else if expected, ok := strings.CutSuffix(err.Error(), ` but got "EOL" (<EOL>)`); ok {
+			err = usagef("%s after it", expected)
 		}
 	}
-	if flag := unknownFlag(parsed); flag != "" {
-		err = usagef("unknown flag %s", flag)
+	flag := unknownFlag(parsed)
+	if m := unknownToKong.FindStringSubmatch(fmt.Sprint(err)); m != nil {
+		flag = m[1]
+	}
+	if flag != "" && parsed != nil {
+		err = usagef("unknown flag %s%s", flag, similarFlags(parsed.Flags(), flag))
 	}
 	if err != nil && parsed != nil {
 		return nil, usagef("%w (see %s --help)", err,
