@@ -230,7 +230,7 @@ func TestBrowser_ShowsAJobOnItsPage(t *testing.T) {
 	began := time.Now().Add(-5 * time.Minute)
 	runJob(t, b, "ended", began, 12, "finished")
 	runJob(t, b, "beside", began.Add(10*time.Second), 6, "")
-	runJob(t, b, "first", began.Add(-time.Hour), 0, "")
+	runJob(t, b, strings.Repeat("fine-tuning-", 5)+"long", began.Add(-time.Hour), 0, "")
 
 	for _, width := range widths {
 		p := browser.Page(t, h.url+"/jobs", width, 900)

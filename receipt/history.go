@@ -39,7 +39,7 @@ type HistoryEpoch struct {
 	Accuracy        *float64  `json:"accuracy,omitempty"`
 	Metric          string    `json:"metric,omitempty"` // behind the accuracy, as printed
 	MetricValue     *float64  `json:"metric_value,omitempty"`
-	ConcurrentJobs  *float64  `json:"concurrent_jobs,omitempty"` // this one included
+	ConcurrentJobs  *float64  `json:"concurrent_jobs,omitempty"` // mean, this one included; counted if not reported
 	NodeCPURatio    *float64  `json:"node_cpu_ratio,omitempty"`
 	NodeIOWaitRatio *float64  `json:"node_io_wait_ratio,omitempty"`
 	// Shares of the epoch in which all tasks of the job waited for storage or memory.
@@ -247,10 +247,22 @@ func (r *historyReader) predict(a *schemas.Advice, running *schemas.Alternative)
 }
 
 func (r *historyReader) history(s *Story) *JobHistory {
+	epochs := r.epochs.all()
+	for i := range epochs {
+		e := &epochs[i]
+		if e.ConcurrentJobs != nil || e.DurationSeconds <= 0 {
+			continue
+		}
+		jobs, length := 1.0, time.Duration(e.DurationSeconds*float64(time.Second))
+		for n := range s.Neighbours {
+			jobs += overlap(e.At, length, &s.Neighbours[n]) / e.DurationSeconds
+		}
+		e.ConcurrentJobs = &jobs
+	}
 	return &JobHistory{
 		Job:         s.Status,
 		Request:     r.request,
-		Epochs:      r.epochs.all(),
+		Epochs:      epochs,
 		Predictions: r.predictions.all(),
 		Changes:     append([]Change{}, r.changes...),
 		Neighbours:  append([]schemas.JobStatus{}, s.Neighbours...),

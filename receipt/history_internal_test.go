@@ -48,13 +48,13 @@ func TestHistory_PredictsTheJobAsItRan(t *testing.T) {
 	} {
 		r.add(e)
 	}
-	beside := []schemas.JobStatus{{JobID: "beside", State: schemas.StateRunning, Model: "cnn"}}
+	beside := []schemas.JobStatus{{JobID: "beside", State: schemas.StateRunning, Model: "cnn", StartedAt: at(15)}}
 	got := r.history(&Story{Status: schemas.JobStatus{JobID: "mlp-1", BatchSize: 32, CPUs: 2}, Neighbours: beside})
 	want := &JobHistory{
 		Job: schemas.JobStatus{JobID: "mlp-1", BatchSize: 32, CPUs: 2},
 		Epochs: []HistoryEpoch{
-			{At: *at(10), Run: 1, Epoch: 1, BatchSize: 16, DurationSeconds: 10},
-			{At: *at(18), Run: 1, Epoch: 2, BatchSize: 32, DurationSeconds: 6},
+			{At: *at(10), Run: 1, Epoch: 1, BatchSize: 16, DurationSeconds: 10, ConcurrentJobs: seconds(1)},
+			{At: *at(18), Run: 1, Epoch: 2, BatchSize: 32, DurationSeconds: 6, ConcurrentJobs: seconds(1.5)},
 		},
 		Predictions: []PredictionPoint{
 			{

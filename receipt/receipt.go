@@ -208,7 +208,8 @@ func (r *JobReceipt) addNeighbours(epochs []*schemas.Epoch, jobs []schemas.JobSt
 		b := beside{epoch: e, shares: make([]float64, len(jobs))}
 		for i := range jobs {
 			if jobs[i].JobID != r.JobID && sharesNode(jobs[i].Nodes, e.Nodes) {
-				b.shares[i] = overlap(e, &jobs[i]) * float64(max(1, schemas.Processes(jobs[i].Workers, jobs[i].CPUs)))
+				cpus := max(1, schemas.Processes(jobs[i].Workers, jobs[i].CPUs))
+				b.shares[i] = overlap(e.At, e.Duration(), &jobs[i]) * float64(cpus)
 				b.total += b.shares[i]
 			}
 		}
@@ -241,13 +242,12 @@ func sharesNode(a, b []string) bool {
 	return slices.ContainsFunc(a, func(n string) bool { return slices.Contains(b, n) })
 }
 
-// overlap returns the seconds of an epoch in which another job ran.
-func overlap(e *schemas.Epoch, j *schemas.JobStatus) float64 {
+// overlap returns the seconds of an epoch, by its end and duration, in which another job ran.
+func overlap(end time.Time, d time.Duration, j *schemas.JobStatus) float64 {
 	if j.StartedAt == nil {
 		return 0
 	}
-	begin := e.At.Add(-e.Duration())
-	end := e.At
+	begin := end.Add(-d)
 	if j.StartedAt.After(begin) {
 		begin = *j.StartedAt
 	}

@@ -161,7 +161,7 @@ function charts({ job: j, epochs, predictions }) {
     series('end', 'measured', clock, { show: Boolean(j.trained_at) }),
   ], { left: (v) => new Date(1000 * v).toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit', second: '2-digit' }), from: Infinity });
   const mean = (p) => (p.ends_at && j.epochs > p.epochs_done ? (at(p.ends_at) - at(p.at)) / (j.epochs - p.epochs_done) : undefined);
-  draw(byId('plot-epochs'), joined(points(epochs, 'at', (e) => e.duration_seconds), points(ends.filter(mean), 'at', mean)), [
+  draw(byId('plot-epochs'), joined(points(epochs, 'at', (e) => e.duration_seconds), points(epochs.length || isOpen(j) ? ends.filter(mean) : [], 'at', mean)), [
     series('measured', 'measured', duration), series('predicted mean of the rest', 'predicted', duration, { dash: [6, 4] }),
   ], { left: (v) => duration(v), from: 0 });
   const right = { scale: 'right' };
