@@ -120,7 +120,11 @@ func (b *Bus) dial(ctx context.Context, o *Options, opts []nats.Option) error {
 			b.log.Warn("nats is not reachable yet", "url", WithoutSecrets(o.URL), "error", err)
 		}
 		if sleep(ctx, retryDelay) != nil {
-			return fmt.Errorf("connect to nats at %s: %w", WithoutSecrets(o.URL), err)
+			where := "at " + WithoutSecrets(o.URL)
+			if o.Context != "" {
+				where = "by context " + o.Context
+			}
+			return fmt.Errorf("connect to nats %s: %w", where, err)
 		}
 	}
 }
@@ -216,6 +220,9 @@ func unavailable(err error) error {
 		return err
 	}
 	wire := &schemas.Error{Code: schemas.CodeUnavailable, Message: "nats does not answer"}
+	if errors.Is(err, nats.ErrNoResponders) {
+		wire.Message = "no JetStream answers in this account and domain"
+	}
 	return fmt.Errorf("%w (%w)", wire, err)
 }
 

@@ -18,6 +18,7 @@ import (
 	"courier/schemas"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // Options names the server and the user of a connection. Without any of the files, only the URL
@@ -50,6 +51,9 @@ type Identity struct {
 	Context   string `name:"nats-context" group:"nats" help:"Context of the nats CLI, by its name or the path of its file: its servers, files, user and JetStream domain are used instead of those of other flags." env:"COURIER_NATS_CONTEXT"`
 	Domain    string `name:"nats-domain" group:"nats" help:"JetStream domain, for example of a leaf node." env:"COURIER_NATS_DOMAIN"`
 }
+
+// ErrAuthorization reports that the servers do not accept the user.
+var ErrAuthorization = nats.ErrAuthorization
 
 // ErrIdentity reports an address, or a file with a certificate, key or seed, that cannot be
 // used. Retrying does not help.
@@ -88,10 +92,11 @@ func (o *Options) credentials() ([]nats.Option, error) {
 		return nil, fmt.Errorf("%w: a seed (%q) and credentials (%q): want one of them",
 			ErrIdentity, o.SeedFile, o.CredsFile)
 	case o.CredsFile != "":
-		if _, err := os.ReadFile(o.CredsFile); err != nil {
+		read := nats.UserCredentials(o.CredsFile)
+		if err := checkCredentials(read); err != nil {
 			return nil, fmt.Errorf("%w: credentials: %w", ErrIdentity, err)
 		}
-		options = append(options, nats.UserCredentials(o.CredsFile))
+		options = append(options, read)
 	case o.SeedFile != "":
 		sign, err := nats.NkeyOptionFromSeed(o.SeedFile)
 		if err != nil {
@@ -108,6 +113,19 @@ func (o *Options) credentials() ([]nats.Option, error) {
 			"from a-z, 0-9, _ and -: name the user", ErrIdentity, o.User)
 	}
 	return append(options, nats.CustomInboxPrefix(schemas.InboxPrefix(o.User))), nil
+}
+
+// checkCredentials checks that a file of credentials has a JWT and a seed, as a connection reads it.
+func checkCredentials(read nats.Option) error {
+	var o nats.Options
+	if err := read(&o); err != nil {
+		return err
+	}
+	if _, err := o.UserJWT(); err != nil {
+		return err
+	}
+	_, err := o.SignatureCB([]byte("any"))
+	return err
 }
 
 // isNamed reports whether the server knows the user by name, and limits the user's subjects.
@@ -175,6 +193,10 @@ func (o *Options) explain(err error) error {
 		return fmt.Errorf("%w; connect by a name in the server's certificate", err)
 	case errors.Is(err, nats.ErrAuthorization) && o.SeedFile != "":
 		return fmt.Errorf("%w: the server knows no user with the nkey in %s", err, o.SeedFile)
+	case errors.Is(err, nats.ErrAuthorization) && o.CredsFile != "":
+		return fmt.Errorf("%w: the server does not accept the credentials in %s; they may have expired", err, o.CredsFile)
+	case errors.Is(err, nats.ErrAuthorization) && o.Context != "":
+		return fmt.Errorf("%w: the server does not accept the user of context %s", err, o.Context)
 	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrNkeysNotSupported):
 		return fmt.Errorf("%w: the server requires authentication", err)
 	case o.CertFile == "" && o.CAFile != "" && isRefusedTLS(err):
@@ -210,7 +232,7 @@ func WithoutSecrets(urls string) string {
 // outside of the request, and sends no answer to it.
 type permissions struct {
 	log     *slog.Logger
-	user    string   // "" if the server requires no authentication
+	user    string   // "" if it has no name
 	pending sync.Map // *pendingSend to context.CancelCauseFunc
 }
 
@@ -224,7 +246,11 @@ func (p *permissions) violated(err error) {
 	text := err.Error()
 	p.log.Warn("nats permission violation", "user", p.user, "error", text)
 	p.pending.Range(func(key, cancel any) bool {
-		if s := key.(*pendingSend); strings.Contains(text, `Publish to "`+s.subject+`"`) {
+		s := key.(*pendingSend)
+		isSent := strings.Contains(text, `Publish to "`+s.subject+`"`)
+		// The server names a request to a domain by its subject without the domain.
+		_, request, isAPI := strings.Cut(s.subject, ".API.")
+		if isSent || isAPI && strings.Contains(text, `Publish to "`+jetstream.DefaultAPIPrefix+request+`"`) {
 			cancel.(context.CancelCauseFunc)(forbidden(p.user, s.subject))
 		}
 		return true
@@ -232,10 +258,11 @@ func (p *permissions) violated(err error) {
 }
 
 func forbidden(user, subject string) error {
-	return &schemas.Error{
-		Code:    schemas.CodeForbidden,
-		Message: fmt.Sprintf("nats does not permit user %q to publish to %s", user, subject),
+	who := "this user"
+	if user != "" {
+		who = fmt.Sprintf("user %q", user)
 	}
+	return schemas.Errorf(schemas.CodeForbidden, "", "nats does not permit %s to publish to %s", who, subject)
 }
 
 // watch returns a context that is cancelled when the server forbids a message on subject. The
@@ -244,9 +271,6 @@ func forbidden(user, subject string) error {
 func (p *permissions) watch(
 	ctx context.Context, subject string,
 ) (watched context.Context, done func(error) error) {
-	if p.user == "" {
-		return ctx, func(err error) error { return err }
-	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	s := &pendingSend{subject}
 	p.pending.Store(s, cancel)

@@ -14,8 +14,9 @@ import (
 // readKey decodes the value of a key into value, and returns its revision. If the key does not
 // exist, it returns 0 and leaves value unchanged.
 func (b *Bus) readKey(ctx context.Context, bucket, key string, value any) (uint64, error) {
-	kv, err := b.js.KeyValue(ctx, bucket)
-	if err != nil {
+	watched, done := b.permissions.watch(ctx, b.api+"STREAM.INFO.KV_"+bucket)
+	kv, err := b.js.KeyValue(watched, bucket)
+	if err = done(err); err != nil {
 		return 0, fmt.Errorf("open bucket %s: %w", bucket, unavailable(err))
 	}
 	entry, err := kv.Get(ctx, key)

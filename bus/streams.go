@@ -202,7 +202,9 @@ type StreamInfo struct {
 // stream opens a stream, whose cached information is current. The error matches schemas.ErrNotFound if
 // the server does not have it.
 func (b *Bus) stream(ctx context.Context, name string) (jetstream.Stream, error) {
-	s, err := b.js.Stream(ctx, name)
+	watched, done := b.permissions.watch(ctx, b.api+"STREAM.INFO."+name)
+	s, err := b.js.Stream(watched, name)
+	err = done(err)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		err = &schemas.Error{Code: schemas.CodeNotFound, Message: "stream not found"}
 	}

@@ -78,14 +78,14 @@ func (f natsFlags) connect(w *environment) (*bus.Bus, error) {
 	ctx, cancel := context.WithTimeout(w.ctx, connectTimeout)
 	defer cancel()
 	b, err := bus.Connect(ctx, f.person(f.NATSURL, "courier"), w.log, nil)
-	if errors.Is(err, bus.ErrIdentity) {
-		return nil, err
+	if err == nil || errors.Is(err, bus.ErrIdentity) {
+		return b, err
 	}
-	if err != nil {
-		return nil, schemas.Errorf(schemas.CodeUnavailable, "",
-			"%s; start one with courier all, or set --nats-url", err)
+	unavailable := schemas.Errorf(schemas.CodeUnavailable, "", "%s", err)
+	if f.Context == "" && !errors.Is(err, bus.ErrAuthorization) {
+		unavailable.Message += "; start one with courier all, or set --nats-url"
 	}
-	return b, nil
+	return nil, unavailable
 }
 
 // closeBus drains the connection within a second.
