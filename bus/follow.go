@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"courier/schemas"
+
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -28,6 +30,9 @@ func (b *Bus) Follow(ctx context.Context, o FollowOptions, handle func(Record) e
 		err := follow(ctx, &o, handle)
 		if ctx.Err() != nil {
 			return nil
+		}
+		if o.storedOnly && errors.Is(err, schemas.ErrForbidden) {
+			return err // a service that follows goes on when its rights have changed
 		}
 		var h handlerError
 		if errors.As(err, &h) {
@@ -171,7 +176,9 @@ func (b *Bus) orderedConsumer(ctx context.Context, o *FollowOptions) (jetstream.
 	case o.LastPerSubject:
 		cfg.DeliverPolicy = jetstream.DeliverLastPerSubjectPolicy
 	}
-	return b.js.OrderedConsumer(ctx, o.Stream, cfg)
+	ctx, done := b.permissions.watch(ctx, b.api+"CONSUMER.CREATE."+o.Stream+".>")
+	c, err := b.js.OrderedConsumer(ctx, o.Stream, cfg)
+	return c, done(err)
 }
 
 // orphanAge is the time after which the server deletes the consumer of a crashed follower.

@@ -194,7 +194,8 @@ func (o *Options) explain(err error) error {
 	case errors.Is(err, nats.ErrAuthorization) && o.SeedFile != "":
 		return fmt.Errorf("%w: the server knows no user with the nkey in %s", err, o.SeedFile)
 	case errors.Is(err, nats.ErrAuthorization) && o.CredsFile != "":
-		return fmt.Errorf("%w: the server does not accept the credentials in %s; they may have expired", err, o.CredsFile)
+		return fmt.Errorf("%w: the server does not accept the credentials in %s; they may have expired",
+			err, o.CredsFile)
 	case errors.Is(err, nats.ErrAuthorization) && o.Context != "":
 		return fmt.Errorf("%w: the server does not accept the user of context %s", err, o.Context)
 	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrNkeysNotSupported):
@@ -236,6 +237,7 @@ type permissions struct {
 	pending sync.Map // *pendingSend to context.CancelCauseFunc
 }
 
+// pendingSend is a subject, or the beginning of one and ">".
 type pendingSend struct{ subject string }
 
 func (p *permissions) violated(err error) {
@@ -245,12 +247,17 @@ func (p *permissions) violated(err error) {
 	// nats: permissions violation: Permissions Violation for Publish to "subject"
 	text := err.Error()
 	p.log.Warn("nats permission violation", "user", p.user, "error", text)
+	_, sent, _ := strings.Cut(text, `Publish to "`)
+	sent, _, _ = strings.Cut(sent, `"`)
+	isSent := func(subject string) bool {
+		prefix, isPrefix := strings.CutSuffix(subject, ">")
+		return sent == subject || isPrefix && strings.HasPrefix(sent, prefix)
+	}
 	p.pending.Range(func(key, cancel any) bool {
 		s := key.(*pendingSend)
-		isSent := strings.Contains(text, `Publish to "`+s.subject+`"`)
 		// The server names a request to a domain by its subject without the domain.
 		_, request, isAPI := strings.Cut(s.subject, ".API.")
-		if isSent || isAPI && strings.Contains(text, `Publish to "`+jetstream.DefaultAPIPrefix+request+`"`) {
+		if isSent(s.subject) || isAPI && isSent(jetstream.DefaultAPIPrefix+request) {
 			cancel.(context.CancelCauseFunc)(forbidden(p.user, s.subject))
 		}
 		return true

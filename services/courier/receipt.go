@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"courier/receipt"
 	"courier/report/columns"
+	"courier/schemas"
 )
 
 type receiptCommand struct {
@@ -28,6 +30,10 @@ func (c *receiptCommand) Run(w *environment) error {
 	all := make([]receipt.JobReceipt, len(c.Jobs))
 	for i, id := range c.Jobs {
 		r, err := receipt.Read(ctx, b, id)
+		if errors.Is(err, schemas.ErrForbidden) {
+			err = schemas.Errorf(schemas.CodeForbidden, "",
+				"%s; the page of the job shows its receipt", schemas.Plain(err))
+		}
 		if err != nil {
 			return err
 		}

@@ -81,6 +81,7 @@ func TestSecure_RightsHold(t *testing.T) {
 	}{
 		{"hear advice", hears(schemas.EventAdvice), "ada", "bob worker advisor"},
 		{"read advice", asks("DIRECT.GET.ADVICE." + advice), "ada gateway", "bob worker store advisor"},
+		{"read the last advice", asks("STREAM.MSG.GET.ADVICE"), "ada store", "bob worker"},
 		{"read advice of an old log", asks("DIRECT.GET.JOB." + advice), "ada advisor gateway", "bob worker store"},
 		{"subscribe to admissions of jobs", hears(schemas.EventAdmitted), "ada", "bob worker advisor"},
 		{"read that a job is admitted", asks("DIRECT.GET.JOB." + admitted), "ada", "bob worker store gateway advisor"},
