@@ -242,10 +242,7 @@ func retryAfter(attempt int) time.Duration {
 
 func durableConfig(d schemas.Durable) jetstream.ConsumerConfig {
 	return jetstream.ConsumerConfig{
-		Durable:       d.Name,
-		AckPolicy:     jetstream.AckAllPolicy,
-		AckWait:       d.AckWait,
-		MaxAckPending: d.MaxAckPending,
+		Durable: d.Name, AckPolicy: jetstream.AckAllPolicy, AckWait: d.AckWait, MaxAckPending: d.MaxAckPending,
 		DeliverPolicy: jetstream.DeliverAllPolicy,
 	}
 }

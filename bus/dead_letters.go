@@ -92,12 +92,8 @@ func parseDead(subject string, data []byte, sequence uint64, at time.Time) (sche
 			err = fmt.Errorf("%q is not a subject of dead letters", subject)
 		}
 		l.Dead = schemas.Dead{
-			Stream:         schemas.StreamDead,
-			OriginSequence: sequence,
-			OriginSubject:  subject,
-			OriginBytes:    len(data),
-			Data:           data,
-			Reason:         "this is not a dead letter: " + err.Error(),
+			Stream: schemas.StreamDead, OriginSequence: sequence, OriginSubject: subject,
+			OriginBytes: len(data), Data: data, Reason: "this is not a dead letter: " + err.Error(),
 		}
 		l.EventID, l.At = deadID(schemas.StreamDead, sequence), at.UTC()
 	}
@@ -216,13 +212,8 @@ func (b *Bus) Replay(ctx context.Context, l *Letter, isDryRun bool) (Replay, err
 
 func (b *Bus) markReplayed(ctx context.Context, l *Letter, r Replay) (*schemas.Replayed, error) {
 	m := &schemas.Replayed{
-		Stream:           l.Stream,
-		OriginSequence:   l.OriginSequence,
-		LetterID:         l.EventID,
-		LetterSequence:   l.Sequence,
-		DataDigest:       l.Digest,
-		ReplayedID:       r.EventID,
-		ReplayedSequence: r.Sequence,
+		Stream: l.Stream, OriginSequence: l.OriginSequence, LetterID: l.EventID, LetterSequence: l.Sequence,
+		DataDigest: l.Digest, ReplayedID: r.EventID, ReplayedSequence: r.Sequence,
 	}
 	m.EventID = fmt.Sprintf("%s/%d/replayed", schemas.StreamDead, l.Sequence)
 	m.At = time.Now().UTC()

@@ -101,10 +101,7 @@ var statusOf = map[schemas.Code]string{
 // listed several times handles as many at once.
 func (b *Bus) Serve(ctx context.Context, s Service) error {
 	svc, err := micro.AddService(b.nc, micro.Config{
-		Name:        s.Name,
-		Version:     s.Version,
-		Description: s.Description,
-		QueueGroup:  s.Name,
+		Name: s.Name, Version: s.Version, Description: s.Description, QueueGroup: s.Name,
 	})
 	if err != nil {
 		return fmt.Errorf("add service %s: %w", s.Name, err)

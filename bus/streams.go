@@ -130,10 +130,7 @@ func (b *Bus) prepareBuckets(ctx context.Context) error {
 		schemas.BucketLeases,
 	} {
 		config := jetstream.KeyValueConfig{
-			Bucket:   bucket,
-			History:  5,
-			Storage:  jetstream.FileStorage,
-			Replicas: b.minReplicas,
+			Bucket: bucket, History: 5, Storage: jetstream.FileStorage, Replicas: b.minReplicas,
 		}
 		err := prepareBucket(ctx, b, "KV_"+bucket, config, b.js.CreateKeyValue, b.js.UpdateKeyValue)
 		if err != nil {
@@ -222,15 +219,9 @@ func (b *Bus) StreamInfo(ctx context.Context, stream string) (StreamInfo, error)
 	}
 	info := s.CachedInfo()
 	return StreamInfo{
-		At:        info.TimeStamp,
-		CreatedAt: info.Created,
-		First:     info.State.FirstSeq,
-		Last:      info.State.LastSeq,
-		Messages:  info.State.Msgs,
-		Bytes:     info.State.Bytes,
-		FirstAt:   info.State.FirstTime,
-		MaxBytes:  info.Config.MaxBytes,
-		MaxAge:    info.Config.MaxAge,
+		At: info.TimeStamp, CreatedAt: info.Created, First: info.State.FirstSeq, Last: info.State.LastSeq,
+		Messages: info.State.Msgs, Bytes: info.State.Bytes, FirstAt: info.State.FirstTime,
+		MaxBytes: info.Config.MaxBytes, MaxAge: info.Config.MaxAge,
 	}, nil
 }
 

@@ -101,14 +101,9 @@ func TestJobs_TranslateToRequestsAndBack(t *testing.T) {
 		t.Errorf("GET /api/v1/jobs = %d %s, want the page of the service", a.status, a.body)
 	}
 	if d := cmp.Diff(&schemas.JobListRequest{
-		State:  "running,lost",
-		User:   "ada",
-		Label:  "team=vision",
-		Since:  time.Date(2026, time.November, 28, 8, 0, 0, 0, time.UTC),
-		Missed: true,
-		Sort:   "-ended",
-		Limit:  7,
-		After:  "mlp-9",
+		State: "running,lost", User: "ada", Label: "team=vision",
+		Since: time.Date(2026, time.November, 28, 8, 0, 0, 0, time.UTC), Missed: true, Sort: "-ended", Limit: 7,
+		After: "mlp-9",
 	}, saw.list); d != "" {
 		t.Errorf("GET /api/v1/jobs: forwarded request (-want +got):\n%s", d)
 	}

@@ -158,12 +158,8 @@ func (n *tableNode) patience() time.Duration {
 // status returns the status of the node with the points of the given time before now.
 func (n *tableNode) status(now time.Time, recent time.Duration) NodeStatus {
 	s := NodeStatus{
-		Node:            n.name,
-		Live:            n.live(now),
-		AgeSeconds:      max(0, now.Sub(n.storedAt)).Seconds(),
-		PatienceSeconds: n.patience().Seconds(),
-		ClockLagSeconds: n.clock.seconds(),
-		Sample:          *n.sample,
+		Node: n.name, Live: n.live(now), AgeSeconds: max(0, now.Sub(n.storedAt)).Seconds(),
+		PatienceSeconds: n.patience().Seconds(), ClockLagSeconds: n.clock.seconds(), Sample: *n.sample,
 	}
 	if recent > 0 {
 		s.Recent = n.recent.since(now.Add(-recent))

@@ -19,10 +19,7 @@ var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 func applySample(t *nodeTable, node string, s int) string {
 	at := noon.Add(time.Duration(s) * time.Second)
 	return t.apply(&schemas.Sample{
-		Stamp:           schemas.Stamp{At: at},
-		Node:            node,
-		Number:          uint64(s),
-		IntervalSeconds: 2,
+		Stamp: schemas.Stamp{At: at}, Node: node, Number: uint64(s), IntervalSeconds: 2,
 	}, at)
 }
 

@@ -100,10 +100,8 @@ func TestRegressors_AreTheChampionsWithTheirFigures(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := gateway.ChampionList{Regressors: []gateway.ChampionStatus{{
-		Target:         champion.Target,
-		ModelDigest:    champion.ModelDigest,
-		ManifestDigest: champion.ManifestDigest,
-		Revision:       revision,
+		Target: champion.Target, ModelDigest: champion.ModelDigest, ManifestDigest: champion.ManifestDigest,
+		Revision: revision,
 	}}}
 	list := func() string {
 		return cmp.Diff(want,

@@ -42,10 +42,8 @@ func (g *Gateway) listRegressors(w http.ResponseWriter, r *http.Request) error {
 		}
 
 		s := ChampionStatus{
-			Target:         target,
-			ModelDigest:    champion.ModelDigest,
-			ManifestDigest: champion.ManifestDigest,
-			Revision:       revision,
+			Target: target, ModelDigest: champion.ModelDigest, ManifestDigest: champion.ManifestDigest,
+			Revision: revision,
 		}
 		promotions := history[target].promotions
 		if n := len(promotions); n > 0 && promotions[n-1].Revision == revision {
@@ -78,10 +76,8 @@ func (g *Gateway) regressorLife(w http.ResponseWriter, r *http.Request) error {
 	}
 
 	response := RegressorLife{
-		Regressors: list.Regressors,
-		Promotions: []*schemas.Promoted{},
-		Rejections: []*schemas.Rejected{},
-		Drifts:     []*schemas.Drift{},
+		Regressors: list.Regressors, Promotions: []*schemas.Promoted{}, Rejections: []*schemas.Rejected{},
+		Drifts: []*schemas.Drift{},
 	}
 	history := *g.history.Load()
 	for _, target := range schemas.Targets() {

@@ -260,12 +260,8 @@ func (r *historyReader) history(s *Story) *JobHistory {
 		e.ConcurrentJobs = &jobs
 	}
 	return &JobHistory{
-		Job:         s.Status,
-		Request:     r.request,
-		Epochs:      epochs,
-		Predictions: r.predictions.all(),
-		Changes:     append([]Change{}, r.changes...),
-		Neighbours:  append([]schemas.JobStatus{}, s.Neighbours...),
+		Job: s.Status, Request: r.request, Epochs: epochs, Predictions: r.predictions.all(),
+		Changes: append([]Change{}, r.changes...), Neighbours: append([]schemas.JobStatus{}, s.Neighbours...),
 	}
 }
 

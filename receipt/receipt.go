@@ -161,10 +161,7 @@ func between(from, to *time.Time) *float64 {
 // promise takes the answer to the request, or an admission after it.
 func (r *JobReceipt) promise(a *schemas.Advice, target float64) {
 	r.Promise = &PredictedOutcome{
-		Decision:       a.Decision,
-		SLOSeconds:     a.SLOSeconds,
-		TargetAccuracy: target,
-		Confidence:     a.Confidence,
+		Decision: a.Decision, SLOSeconds: a.SLOSeconds, TargetAccuracy: target, Confidence: a.Confidence,
 	}
 	if c := a.Chosen; c != nil {
 		p := r.Promise
@@ -271,9 +268,7 @@ func (r *JobReceipt) compare(s *Story) {
 	c := s.Now.Chosen
 	if c.BatchSize != r.BatchSize && s.Now.Decision == schemas.MeetsSLO {
 		r.Better = &Better{
-			BatchSize:         c.BatchSize,
-			Decision:          s.Now.Decision,
-			PredictedSeconds:  c.PredictedSeconds,
+			BatchSize: c.BatchSize, Decision: s.Now.Decision, PredictedSeconds: c.PredictedSeconds,
 			PredictedAccuracy: c.PredictedAccuracy,
 		}
 	}

@@ -180,12 +180,8 @@ func (s *RunsAnalysis) analyse(response string, o *Options) error {
 	}
 	fit := func(order int) (*anova.TableDesign, *anova.VarianceAnalysis, error) {
 		d, err := anova.FromTable(s.Table, anova.ColumnChoice{
-			Response:     response,
-			Factors:      o.Factors,
-			Covariates:   o.Covariates,
-			Blocks:       o.Blocks,
-			Interactions: interactions,
-			Order:        order,
+			Response: response, Factors: o.Factors, Covariates: o.Covariates, Blocks: o.Blocks,
+			Interactions: interactions, Order: order,
 		})
 		if err != nil {
 			return nil, nil, err

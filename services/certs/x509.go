@@ -71,11 +71,8 @@ func (d *directory) certificates(hosts []string) error {
 func (d *directory) authority() (*authority, error) {
 	if !d.has("ca.crt") {
 		template := &x509.Certificate{
-			Subject:               pkix.Name{CommonName: "Courier"},
-			IsCA:                  true,
-			BasicConstraintsValid: true,
-			MaxPathLenZero:        true,
-			KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
+			Subject: pkix.Name{CommonName: "Courier"}, IsCA: true, BasicConstraintsValid: true,
+			MaxPathLenZero: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
 		}
 		if err := d.sign(nil, "ca", template); err != nil {
 			return nil, fmt.Errorf("create ca.crt: %w", err)
@@ -95,10 +92,8 @@ func (d *directory) authority() (*authority, error) {
 // leaf returns the template for a server with names and addresses, or for a client.
 func leaf(name string, hosts []string, usages []x509.ExtKeyUsage) *x509.Certificate {
 	c := &x509.Certificate{
-		Subject:               pkix.Name{CommonName: name},
-		BasicConstraintsValid: true,
-		KeyUsage:              x509.KeyUsageDigitalSignature,
-		ExtKeyUsage:           usages,
+		Subject: pkix.Name{CommonName: name}, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: usages,
 	}
 	for _, h := range hosts {
 		if ip := net.ParseIP(h); ip != nil {

@@ -203,11 +203,7 @@ func (c *logAndTables) publish(t *testing.T, from, to uint64) {
 	for n := from; n < to; n++ {
 		e := &schemas.Epoch{
 			Setting: schemas.Setting{
-				Model:     "m",
-				BatchSize: 64,
-				CPUs:      2,
-				Epochs:    1000,
-				Nodes:     []string{"node-a"},
+				Model: "m", BatchSize: 64, CPUs: 2, Epochs: 1000, Nodes: []string{"node-a"},
 			},
 			Epoch:           uint32(n) + 1,
 			DurationSeconds: 1,

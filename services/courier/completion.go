@@ -49,16 +49,23 @@ func printCompletion(w *environment, shell string, words []string) error {
 }
 
 // completions returns what the last word of a command line can become: a command, a flag, or a value of the
-// flag before it. There is none in a training command. words is not empty.
+// flag before it, also after "=", which bash passes as a word of its own. There is none in a training command.
+// words is not empty.
 func completions(n *kong.Node, words []string) (found []string) {
 	before, last, previous := words[:len(words)-1], words[len(words)-1], ""
 	if slices.Contains(before, "--") {
 		return nil
 	}
+	if last == "=" {
+		before, last = words, ""
+	}
 	for _, word := range before {
+		if word == "=" {
+			continue
+		}
 		previous = word
 		isWord := func(child *kong.Node) bool { return child.Name == word }
-		if at := slices.IndexFunc(n.Children, isWord); at >= 0 {
+		if at := slices.IndexFunc(n.Children, isWord); at >= 0 && word != "help" {
 			n = n.Children[at]
 		}
 	}
@@ -69,9 +76,14 @@ func completions(n *kong.Node, words []string) (found []string) {
 	}
 	for _, level := range n.AllFlags(false) {
 		for _, f := range level {
-			if previous == "--"+f.Name && f.Enum != "" {
+			isValue := previous == "--"+f.Name || f.Short != 0 && previous == "-"+string(f.Short)
+			prefix := "--" + f.Name + "="
+			if isInline := strings.HasPrefix(last, prefix); isInline || isValue && !f.IsBool() {
 				found = nil
 				for value := range strings.SplitSeq(f.Enum, ",") {
+					if isInline && value != "" {
+						value = prefix + value
+					}
 					add(value)
 				}
 				return found

@@ -295,11 +295,8 @@ func (f *fleet) start(s submission, put func(schemas.Event) error) error {
 	n.number++
 	n.epoch = 0
 	n.setting = schemas.Setting{
-		Model:     fmt.Sprint("model-", s.node%12),
-		BatchSize: s.advice.Chosen.BatchSize,
-		CPUs:      2,
-		Epochs:    fleetJobEpochs,
-		Nodes:     []string{fleetNodeName(s.node)},
+		Model: fmt.Sprint("model-", s.node%12), BatchSize: s.advice.Chosen.BatchSize, CPUs: 2,
+		Epochs: fleetJobEpochs, Nodes: []string{fleetNodeName(s.node)},
 	}
 	e := &schemas.Started{Setting: n.setting}
 	e.JobID, e.Run, e.At = f.job(s.node, n.number), 1, time.Now().UTC()

@@ -75,11 +75,8 @@ func TestImport_TheStudyTeachesAtOnce(t *testing.T) {
 
 	ctx := within(t, patience)
 	q := schemas.JobRequest{
-		Model:      "lenet5",
-		CPUs:       schemas.CPUs{1},
-		BatchSizes: []int{64, 512},
-		Epochs:     10,
-		SLO:        schemas.Duration(time.Hour),
+		Model: "lenet5", CPUs: schemas.CPUs{1}, BatchSizes: []int{64, 512}, Epochs: 10,
+		SLO: schemas.Duration(time.Hour),
 	}
 	var a schemas.Advice
 	await(t, "the regressors", func() bool {

@@ -25,10 +25,7 @@ func TestArguments_ParseToTheSameFlags(t *testing.T) {
 		{
 			Supervised: "data",
 			Fits: trainer.Options{
-				NewEpochs: 7,
-				CoolDown:  time.Second,
-				Window:    24 * time.Hour,
-				Examples:  100,
+				NewEpochs: 7, CoolDown: time.Second, Window: 24 * time.Hour, Examples: 100,
 			},
 			clickHouseFlags: clickHouseFlags{ClickHousePasswordFile: "with space and = sign"},
 		},

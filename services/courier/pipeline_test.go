@@ -29,11 +29,8 @@ func TestPipeline_FromSampleToKeptSLO(t *testing.T) {
 
 	// Step 1: the advisor receives samples of the node.
 	request := schemas.JobRequest{
-		Model:      digitsModel,
-		CPUs:       schemas.CPUs{1, 2},
-		BatchSizes: []int{4, 16, 64},
-		Epochs:     4,
-		SLO:        schemas.Duration(time.Hour),
+		Model: digitsModel, CPUs: schemas.CPUs{1, 2}, BatchSizes: []int{4, 16, 64}, Epochs: 4,
+		SLO: schemas.Duration(time.Hour),
 	}
 	predict := func() (a schemas.Advice) {
 		if err := l.Bus().Request(ctx, schemas.SubjectJobPredict, &request, &a); err != nil {
@@ -82,11 +79,7 @@ func TestPipeline_FromSampleToKeptSLO(t *testing.T) {
 			a.Chosen)
 	}
 	r := digitsJob(t, l.Bus(), schemas.JobRequest{
-		JobID:      "kept",
-		CPUs:       request.CPUs,
-		BatchSizes: request.BatchSizes,
-		Epochs:     4,
-		SLO:        request.SLO,
+		JobID: "kept", CPUs: request.CPUs, BatchSizes: request.BatchSizes, Epochs: 4, SLO: request.SLO,
 	}, 0)
 	ran++
 	var status schemas.JobStatus

@@ -35,11 +35,8 @@ func benchmarkRefit(b *testing.B, epochs int) {
 	l := startAll(b, nil)
 	publishPast(b, l.Bus(), "past", epochs)
 	q := schemas.JobRequest{
-		Model:      "model-1",
-		CPUs:       schemas.CPUs{1, 2, 4, 8},
-		BatchSizes: []int{4, 16, 64, 128},
-		Epochs:     10,
-		SLO:        schemas.Duration(time.Hour),
+		Model: "model-1", CPUs: schemas.CPUs{1, 2, 4, 8}, BatchSizes: []int{4, 16, 64, 128}, Epochs: 10,
+		SLO: schemas.Duration(time.Hour),
 	}
 	refit := func() float64 {
 		ctx, cancel := context.WithTimeout(b.Context(), 10*time.Minute)
@@ -152,21 +149,13 @@ func publishPast(t testing.TB, b *bus.Bus, prefix string, epochs int) {
 			s += seconds
 			accuracy := 0.9 + 0.004*float64(i) - 0.0002*float64(set.BatchSize)
 			publish(&schemas.Epoch{
-				JobStamp:        stamp(schemas.EpochID(job, 1, i+1)),
-				Setting:         set,
-				NodeCores:       16,
-				Epoch:           i + 1,
-				DurationSeconds: seconds,
-				DurationSource:  schemas.DurationReported,
-				Accuracy:        &accuracy,
+				JobStamp: stamp(schemas.EpochID(job, 1, i+1)), Setting: set, NodeCores: 16, Epoch: i + 1,
+				DurationSeconds: seconds, DurationSource: schemas.DurationReported, Accuracy: &accuracy,
 			})
 		}
 		publish(&schemas.Ended{
-			JobStamp:        stamp(schemas.EndedID(job, 1, schemas.EventFinished)),
-			Setting:         set,
-			Outcome:         schemas.EventFinished,
-			DurationSeconds: s - first,
-			EpochsDone:      20,
+			JobStamp: stamp(schemas.EndedID(job, 1, schemas.EventFinished)), Setting: set,
+			Outcome: schemas.EventFinished, DurationSeconds: s - first, EpochsDone: 20,
 		})
 		free[slot] = s + random.Float64()
 	}

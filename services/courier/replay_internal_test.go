@@ -47,22 +47,14 @@ func realPast(t *testing.T, l *local.Instance) (past *replay.Log, ran int) {
 	for _, id := range []string{"one", "two", "three"} {
 		jobs.Go(func() {
 			digitsJob(t, l.Bus(), schemas.JobRequest{
-				JobID:      id,
-				CPUs:       schemas.CPUs{1, 2},
-				BatchSizes: []int{4, 16, 64},
-				Epochs:     4,
-				SLO:        slo,
+				JobID: id, CPUs: schemas.CPUs{1, 2}, BatchSizes: []int{4, 16, 64}, Epochs: 4, SLO: slo,
 			}, 0)
 		})
 	}
 	jobs.Wait()
 	learn(t, l.Bus(), func() {})
 	digitsJob(t, l.Bus(), schemas.JobRequest{
-		JobID:      "four",
-		CPUs:       schemas.CPUs{1, 2},
-		BatchSizes: []int{4, 16, 64},
-		Epochs:     4,
-		SLO:        slo,
+		JobID: "four", CPUs: schemas.CPUs{1, 2}, BatchSizes: []int{4, 16, 64}, Epochs: 4, SLO: slo,
 	}, 0)
 	log, err := replay.ReadBus(within(t, patience), l.Bus())
 	if err != nil {

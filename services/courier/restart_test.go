@@ -182,12 +182,8 @@ func runJobs(t *testing.T, b *bus.Bus, spoolDir string, lane int, stop chan stru
 		}
 		var output bytes.Buffer
 		q := schemas.JobRequest{
-			JobID:      fmt.Sprintf("lane%d-%d", lane, n),
-			Model:      digitsModel,
-			CPUs:       schemas.CPUs{1},
-			BatchSizes: []int{4, 8, 16, 32, 64},
-			Epochs:     restartEpochs,
-			Nodes:      []string{"node-a"},
+			JobID: fmt.Sprintf("lane%d-%d", lane, n), Model: digitsModel, CPUs: schemas.CPUs{1},
+			BatchSizes: []int{4, 8, 16, 32, 64}, Epochs: restartEpochs, Nodes: []string{"node-a"},
 		}
 		r, err := runner.Run(t.Context(), runner.Options{
 			Observer:  collector.NewObserver(slog.New(slog.DiscardHandler)),

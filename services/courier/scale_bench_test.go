@@ -205,12 +205,8 @@ func (s *scale) awaitIdle(b *testing.B) spent {
 
 func askedAt(node int) schemas.JobRequest {
 	return schemas.JobRequest{
-		Model:      "model-1",
-		CPUs:       schemas.CPUs{2},
-		BatchSizes: []int{16, 32, 64, 128},
-		Epochs:     1000,
-		SLO:        schemas.Duration(time.Hour),
-		Nodes:      []string{fmt.Sprint("node-", node)},
+		Model: "model-1", CPUs: schemas.CPUs{2}, BatchSizes: []int{16, 32, 64, 128}, Epochs: 1000,
+		SLO: schemas.Duration(time.Hour), Nodes: []string{fmt.Sprint("node-", node)},
 	}
 }
 
@@ -239,11 +235,7 @@ func (s *scale) begin(b *testing.B, jobs int) {
 
 func settingOf(n int) schemas.Setting {
 	return schemas.Setting{
-		Model:     "model-1",
-		BatchSize: 64,
-		CPUs:      2,
-		Epochs:    1000,
-		Nodes:     []string{fmt.Sprint("node-", n/2)},
+		Model: "model-1", BatchSize: 64, CPUs: 2, Epochs: 1000, Nodes: []string{fmt.Sprint("node-", n/2)},
 	}
 }
 
@@ -277,12 +269,8 @@ func (s *scale) progress(b *testing.B, jobs, epochs, round int) {
 	for n := range epochs {
 		accuracy, job := 0.9, n%jobs
 		e := &schemas.Epoch{
-			Setting:         settingOf(job),
-			NodeCores:       16,
-			Epoch:           uint32((round*epochs+n)/jobs) + 1,
-			DurationSeconds: 0.6,
-			DurationSource:  schemas.DurationReported,
-			Accuracy:        &accuracy,
+			Setting: settingOf(job), NodeCores: 16, Epoch: uint32((round*epochs+n)/jobs) + 1,
+			DurationSeconds: 0.6, DurationSource: schemas.DurationReported, Accuracy: &accuracy,
 		}
 		e.EventID, e.At, e.JobID, e.Run = schemas.EpochID(jobName(job), 1, e.Epoch), time.Now().UTC(), jobName(job), 1
 		if _, err := s.log.Publish(within(b, 10*time.Second), e); err != nil {

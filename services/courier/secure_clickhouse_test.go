@@ -91,10 +91,8 @@ func TestSecure_UsersOfTheTables(t *testing.T) {
 	port := startTables(t)
 	as := func(user string) *store.Database {
 		u := url.URL{
-			Scheme: "clickhouse",
-			User:   url.UserPassword(user, tablePasswords[user]),
-			Host:   fmt.Sprintf("127.0.0.1:%d", port),
-			Path:   "/courier",
+			Scheme: "clickhouse", User: url.UserPassword(user, tablePasswords[user]),
+			Host: fmt.Sprintf("127.0.0.1:%d", port), Path: "/courier",
 		}
 		d, err := store.Open(t.Context(), store.Options{
 			URL: u.String(),

@@ -281,9 +281,7 @@ func TestSecure_MistakesAreReported(t *testing.T) {
 	b, err := bus.Connect(within(t, patience), bus.Options{
 		URL: g.url(),
 		Identity: bus.Identity{
-			CAFile:   g.file("ca.crt"),
-			CertFile: g.file("client.crt"),
-			KeyFile:  g.file("client.key"),
+			CAFile: g.file("ca.crt"), CertFile: g.file("client.crt"), KeyFile: g.file("client.key"),
 			SeedFile: g.file("ada.nk"),
 		},
 	}, slog.New(slog.DiscardHandler), nil)

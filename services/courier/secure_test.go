@@ -84,10 +84,8 @@ func (g *secureServer) flags(user string) []string {
 func (g *secureServer) as(user string, person bool) *bus.Bus {
 	g.t.Helper()
 	b, err := bus.Connect(within(g.t, patience), bus.Options{
-		URL:      g.url(),
-		Name:     user,
-		Identity: bus.Identity{CAFile: g.file("ca.crt"), SeedFile: g.file(user + ".nk")},
-		Person:   person,
+		URL: g.url(), Name: user,
+		Identity: bus.Identity{CAFile: g.file("ca.crt"), SeedFile: g.file(user + ".nk")}, Person: person,
 	}, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		g.t.Fatal(err)

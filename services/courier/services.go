@@ -29,11 +29,8 @@ func (c *collectorCommand) Run(w *environment) error {
 			return builtService{}, err
 		}
 		s, err := collector.New(r.bus, collector.Options{
-			Node:              node,
-			Interval:          c.Interval,
-			SamplesPerMessage: c.SamplesPerMessage,
-			Dedicated:         true,
-			SpoolDir:          c.SpoolDir,
+			Node: node, Interval: c.Interval, SamplesPerMessage: c.SamplesPerMessage, Dedicated: true,
+			SpoolDir: c.SpoolDir,
 		}, r.log, r.reg)
 		if err != nil {
 			return builtService{}, err
@@ -106,11 +103,8 @@ func (c *gatewayCommand) Run(w *environment) error {
 		c.HTTPAddress = "127.0.0.1:8080"
 	}
 	o := gateway.Options{
-		Outward:       c.Outward,
-		Version:       buildVersion(),
-		ClickHouseURL: func() string { return c.ClickHouseURL },
-		Rate:          c.RateLimit,
-		AllowedHosts:  c.AllowedHosts,
+		Outward: c.Outward, Version: buildVersion(), ClickHouseURL: func() string { return c.ClickHouseURL },
+		Rate: c.RateLimit, AllowedHosts: c.AllowedHosts,
 	}
 	if c.RateLimit < 0 {
 		return usagef("--rate-limit %g: want 0 or more", c.RateLimit)

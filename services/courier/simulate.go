@@ -129,11 +129,7 @@ type simulatePromises struct {
 
 func (c *simulatePromises) Run(w *environment) error {
 	o := simulate.RuleComparisonOptions{
-		Submissions: c.Submissions,
-		Confidence:  c.Confidence,
-		Seed:        c.Seed,
-		Refit:       c.Refit,
-		Rules:       c.Rules,
+		Submissions: c.Submissions, Confidence: c.Confidence, Seed: c.Seed, Refit: c.Refit, Rules: c.Rules,
 	}
 	if err := o.Validate(); err != nil {
 		return usageError{err}

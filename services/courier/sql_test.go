@@ -42,9 +42,7 @@ func sqlData(t *testing.T) string {
 	}
 	data := t.TempDir()
 	text, err := json.Marshal(local.Endpoints{
-		ClickHouseHTTPURL:  e.HTTPURL,
-		ClickHouseDatabase: e.Database,
-		ClickHouseUser:     e.ReaderUser,
+		ClickHouseHTTPURL: e.HTTPURL, ClickHouseDatabase: e.Database, ClickHouseUser: e.ReaderUser,
 		ClickHousePassword: e.ReaderPassword,
 	})
 	if err != nil {

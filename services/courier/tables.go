@@ -102,10 +102,8 @@ func (f *tableFlags) locate(isWriter bool) error {
 // storeURL returns the URL of the engine of a courier all for its reader or for its store.
 func storeURL(dataDir string, e local.Endpoints, isWriter bool) (string, error) {
 	at := engine.Connection{
-		NativeURL: e.ClickHouseNativeURL,
-		Database:  e.ClickHouseDatabase,
-		User:      e.ClickHouseUser,
-		Password:  e.ClickHousePassword,
+		NativeURL: e.ClickHouseNativeURL, Database: e.ClickHouseDatabase, User: e.ClickHouseUser,
+		Password: e.ClickHousePassword,
 	}
 	if isWriter {
 		var err error

@@ -23,11 +23,7 @@ func (c *topCommand) Run(w *environment) error {
 	}
 	defer closeBus(b)
 	o := top.Options{
-		Bus:     b,
-		Color:   w.layout().Color,
-		Input:   os.Stdin,
-		Output:  w.stdout,
-		Environ: os.Environ(),
+		Bus: b, Color: w.layout().Color, Input: os.Stdin, Output: w.stdout, Environ: os.Environ(),
 	}
 	if c.Mine {
 		o.User = c.asker(c.User)

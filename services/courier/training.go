@@ -21,10 +21,8 @@ func (f outputFormatFlags) job(w *environment) (runner.Options, error) {
 		return runner.Options{}, err
 	}
 	o := runner.Options{
-		Observer:     collector.NewObserver(w.log),
-		Node:         node,
-		EpochPattern: f.EpochPattern,
-		MetricsFile:  f.MetricsFile,
+		Observer: collector.NewObserver(w.log), Node: node, EpochPattern: f.EpochPattern,
+		MetricsFile: f.MetricsFile,
 	}
 	if u, err := user.Current(); err == nil {
 		o.Request.User = u.Username

@@ -253,12 +253,8 @@ func (i *Instance) newTrainer() *services.Child {
 
 func (i *Instance) gateway(ctx context.Context) (services.Group, error) {
 	g, err := gateway.New(i.bus, gateway.Options{
-		Outward:       gateway.Outward{Notify: i.o.Notify},
-		Ready:         i.ready,
-		Gatherer:      i.gatherer(),
-		Version:       i.o.Version,
-		ClickHouseURL: func() string { return i.Endpoints().ClickHouseHTTPURL },
-		AllowedHosts:  i.o.AllowedHosts,
+		Outward: gateway.Outward{Notify: i.o.Notify}, Ready: i.ready, Gatherer: i.gatherer(), Version: i.o.Version,
+		ClickHouseURL: func() string { return i.Endpoints().ClickHouseHTTPURL }, AllowedHosts: i.o.AllowedHosts,
 	}, i.log, i.registry)
 	if err != nil {
 		return nil, err

@@ -65,10 +65,7 @@ func (i *Instance) runEngine(ctx context.Context, library string) error {
 		return err
 	}
 	e, err := engine.New(engine.Options{
-		DataDir:  filepath.Join(i.o.Data, "clickhouse"),
-		Library:  library,
-		HTTPPort: httpPort,
-		TCPPort:  tcpPort,
+		DataDir: filepath.Join(i.o.Data, "clickhouse"), Library: library, HTTPPort: httpPort, TCPPort: tcpPort,
 	}, i.log, i.registry)
 	if err != nil {
 		return err
@@ -83,11 +80,8 @@ func (i *Instance) runEngine(ctx context.Context, library string) error {
 			return err
 		}
 		return i.runStore(ctx, store.Options{URL: at.StoreURL()}, Endpoints{
-			ClickHouseHTTPURL:   at.HTTPURL,
-			ClickHouseNativeURL: at.NativeURL,
-			ClickHouseDatabase:  at.Database,
-			ClickHouseUser:      at.ReaderUser,
-			ClickHousePassword:  at.ReaderPassword,
+			ClickHouseHTTPURL: at.HTTPURL, ClickHouseNativeURL: at.NativeURL, ClickHouseDatabase: at.Database,
+			ClickHouseUser: at.ReaderUser, ClickHousePassword: at.ReaderPassword,
 		})
 	}
 	return services.Run(ctx, i.log, 0,
