@@ -113,7 +113,7 @@ func (r *recogniser) sight(f *field, class counter) (sighting, bool) {
 		if t.seen == 1 && t.last == 1 && value > 1 && value < 1.3 {
 			t.begin = 1 // 1.00, 1.05, ...
 		}
-		t.isFractional, r.hasParts = true, true
+		t.isFractional = true
 		value -= t.begin
 	}
 	if r.requested > 0 && value > float64(r.requested)+1 || value > math.MaxInt32 {

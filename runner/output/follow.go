@@ -167,7 +167,7 @@ func (r *recogniser) comesAfter(l *line, number *field) bool {
 // take adds a line to the block that it belongs to.
 func (r *recogniser) take(l *line, s sighting, hasNumber bool, metrics int) {
 	if hasNumber && r.current != nil {
-		r.current.lastValue = s.printed
+		r.current.lastValue, r.hasParts = s.printed, r.hasParts || !s.field.isWhole
 		if s.track.isFractional {
 			r.current.parts.note(s.printed-float64(r.current.number-1), r.at)
 		}
