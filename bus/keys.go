@@ -16,6 +16,9 @@ import (
 func (b *Bus) readKey(ctx context.Context, bucket, key string, value any) (uint64, error) {
 	watched, done := b.permissions.watch(ctx, b.api+"STREAM.INFO.KV_"+bucket)
 	kv, err := b.js.KeyValue(watched, bucket)
+	if errors.Is(err, jetstream.ErrBucketNotFound) {
+		err = &schemas.Error{Code: schemas.CodeNotFound, Message: "bucket not found"}
+	}
 	if err = done(err); err != nil {
 		return 0, fmt.Errorf("open bucket %s: %w", bucket, unavailable(err))
 	}

@@ -46,17 +46,11 @@ func (m model) screen() string {
 // counts returns the first line.
 func (m model) counts() string {
 	totals := m.jobs.Totals
-	silent := 0
-	for _, n := range m.nodes {
-		if n.isSilent(m.at) {
-			silent++
-		}
-	}
 	line := fmt.Sprintf("%d at risk, %d running, %d queued, %d submitted; %s",
 		m.jobs.AtRisk, totals[schemas.StateRunning], totals[schemas.StateQueued],
-		totals[schemas.StateSubmitted], schemas.FormatCount(uint64(len(m.nodes)), "node"))
-	if silent > 0 {
-		line += fmt.Sprintf(", %d silent", silent)
+		totals[schemas.StateSubmitted], schemas.FormatCount(uint64(m.known), "node"))
+	if m.silent > 0 {
+		line += fmt.Sprintf(", %d silent", m.silent)
 	}
 	return line + "; " + m.at.UTC().Format("15:04:05Z")
 }

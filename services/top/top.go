@@ -107,7 +107,9 @@ func (f *feed) apply(e schemas.Event, now time.Time) {
 type snapshot struct {
 	at      time.Time
 	jobs    schemas.JobList
-	nodes   []node // silent ones first, then by name
+	nodes   []node // that the filter selects; silent ones first, then by name
+	known   int    // all nodes
+	silent  int    // of all nodes
 	warning string
 	err     error // why the jobs are those of an earlier snapshot
 }
@@ -122,22 +124,21 @@ func (f *feed) read(ctx context.Context, filter string) snapshot {
 	s.at = time.Now()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	s.warning, s.nodes = f.warning, f.sorted(s.at, filter)
+	f.show(&s, filter)
 	return s
 }
 
-// sorted returns the nodes whose names contain a filter. The caller holds f.mu.
-func (f *feed) sorted(now time.Time, filter string) (silent []node) {
-	var live []node
+// show sets the nodes of a snapshot, of which a filter selects some. The caller holds f.mu.
+func (f *feed) show(s *snapshot, filter string) {
+	var silent, live []node
 	for _, name := range slices.Sorted(maps.Keys(f.nodes)) {
-		n := *f.nodes[name]
-		switch {
-		case !strings.Contains(name, filter):
-		case n.isSilent(now):
+		if n := *f.nodes[name]; n.isSilent(s.at) {
 			silent = append(silent, n)
-		default:
+		} else {
 			live = append(live, n)
 		}
 	}
-	return append(silent, live...)
+	s.warning, s.known, s.silent = f.warning, len(f.nodes), len(silent)
+	isOther := func(n node) bool { return !strings.Contains(n.Node, filter) }
+	s.nodes = slices.DeleteFunc(append(silent, live...), isOther)
 }

@@ -33,8 +33,8 @@ func cluster() snapshot {
 	}
 	f.nodes["node-b"].at = noon.Add(-42 * time.Second)
 	f.apply(&schemas.Risk{JobStamp: schemas.JobStamp{JobID: "late-1"}, Message: "a neighbour has started"}, noon)
-	s := snapshot{at: noon, warning: f.warning}
-	s.nodes = f.sorted(noon, "")
+	s := snapshot{at: noon}
+	f.show(&s, "")
 	s.jobs = schemas.JobList{
 		AtRisk: 1,
 		Totals: map[schemas.State]int{schemas.StateRunning: 2, schemas.StateQueued: 1, schemas.StateSubmitted: 40},
@@ -202,6 +202,12 @@ func TestFeed_IsBounded(t *testing.T) {
 	}
 	if len(f.nodes) != maxNodes {
 		t.Errorf("%d nodes, want %d", len(f.nodes), maxNodes)
+	}
+
+	// A filter leaves the number of all nodes.
+	s := snapshot{at: noon}
+	if f.show(&s, "no such node"); s.known != maxNodes || len(s.nodes) > 0 {
+		t.Errorf("%d of %d nodes are shown, want none of %d", len(s.nodes), s.known, maxNodes)
 	}
 }
 
