@@ -240,14 +240,21 @@ func (j *Job) ProcessesPerNode() float64 {
 	return float64(j.Setting.Processes()) / float64(max(1, len(j.Setting.Nodes)))
 }
 
-// Outcome reports whether a job that finished or failed kept its SLO. ok is false if that shows nothing
-// about its promise: the job has no SLO, was started more than once, or did not run as advised.
+// Outcome reports whether a job that finished or failed kept its SLO and reached its target accuracy, if it has
+// one. ok is false if that shows nothing about its promise: the job has no SLO, was started more than once, or did
+// not run as advised.
 func (j *Job) Outcome() (kept, ok bool) {
 	ended := j.State == schemas.StateFinished || j.State == schemas.StateFailed
 	if !ended || j.MetSLO == nil || !j.asAdvised() {
 		return false, false
 	}
-	return *j.MetSLO, true
+	return *j.MetSLO && (j.Request.TargetAccuracy == 0 || j.reaches(j.Accuracy)), true
+}
+
+// reaches reports whether an accuracy is the target of the job; false without a target.
+func (j *Job) reaches(accuracy *float64) bool {
+	q := j.Request
+	return q != nil && q.TargetAccuracy > 0 && accuracy != nil && *accuracy >= q.TargetAccuracy
 }
 
 // Took returns the time of a job that finished as advised, from its start to its last epoch, and the

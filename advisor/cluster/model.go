@@ -111,7 +111,7 @@ func (m *Model) stopped(j *Job) {
 		return
 	}
 	if j.Request != nil && j.Request.TargetAccuracy > 0 {
-		if j.BestAccuracy != nil && *j.BestAccuracy >= j.Request.TargetAccuracy {
+		if j.reaches(j.BestAccuracy) {
 			m.StopsAtTarget = new(j.EpochsDone < j.Setting.Epochs)
 		}
 		return

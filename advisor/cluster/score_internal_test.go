@@ -87,6 +87,23 @@ func applyCutShort(c *Cluster, job, user, outcome string) []schemas.Event {
 	return events
 }
 
+// A promise of a target accuracy is kept in time with this accuracy.
+func TestCluster_ScoreCountsTheTarget(t *testing.T) {
+	c := New()
+	for accuracy, job := range map[float64]string{0.79: "below", 0.8: "at", 0.9: "above"} {
+		q := answered(job, "ada", 0.95, 0.96)
+		q.Request.TargetAccuracy = 0.8
+		for _, e := range []schemas.Event{q, &schemas.Started{JobStamp: scoredStamp(job, 1, 1), Setting: scoredRun},
+			&schemas.Ended{JobStamp: scoredStamp(job, 1, 8), Setting: scoredRun, Outcome: schemas.EventFinished,
+				EpochsDone: 3, Accuracy: &accuracy}} {
+			c.Apply(e, 1, scoredAt.Add(time.Hour))
+		}
+	}
+	if p := scoreOf(c).Promises; p.Jobs != 3 || p.Kept != 2 {
+		t.Errorf("kept %d of %d promises of a target, want 2 of 3", p.Kept, p.Jobs)
+	}
+}
+
 // A job counts once: as lost, not at all after it comes back, and then by its end. Duplicates change
 // nothing, and the promise does not cover a later run.
 func TestCluster_ScoreCountsALostJobOnce(t *testing.T) {
@@ -130,11 +147,9 @@ func TestCluster_ScoreCountsALostJobOnce(t *testing.T) {
 		for _, e := range append(c.after, events...) { // the earlier events are late duplicates
 			cluster.Apply(e, 2, scoredAt.Add(time.Minute))
 		}
-		if p := scoreOf(cluster).Promises; p.Jobs != c.jobs || p.Kept != c.kept ||
-			p.Lost != c.lost ||
+		if p := scoreOf(cluster).Promises; p.Jobs != c.jobs || p.Kept != c.kept || p.Lost != c.lost ||
 			p.Cancelled != 0 {
-			t.Errorf("%s: got tally %+v, want %d jobs, %d kept, %d lost", c.name, p.Tally, c.jobs, c.kept,
-				c.lost)
+			t.Errorf("%s: got tally %+v, want %d jobs, %d kept, %d lost", c.name, p.Tally, c.jobs, c.kept, c.lost)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -144,12 +145,8 @@ func (c *Cluster) end(e *schemas.Ended, sequence uint64, storedAt time.Time) *Jo
 // mayStopEarly reports whether a job may end with fewer epochs: its answer allows that, or it has
 // reached its target accuracy. For a job that was not submitted, earlier jobs of the model decide.
 func (c *Cluster) mayStopEarly(j *Job, e *schemas.Ended) bool {
-	if q := j.Request; q != nil {
-		accuracy := j.Accuracy
-		if e.Accuracy != nil {
-			accuracy = e.Accuracy
-		}
-		return j.MayStopEarly || q.TargetAccuracy > 0 && accuracy != nil && *accuracy >= q.TargetAccuracy
+	if j.Request != nil {
+		return j.MayStopEarly || j.reaches(cmp.Or(e.Accuracy, j.Accuracy))
 	}
 	m := c.models[levelOf(&j.Setting)]
 	return m != nil && m.StopsEarly()

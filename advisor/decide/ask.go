@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -51,9 +52,7 @@ func AskRunning(c *cluster.Cluster, j *cluster.Job, now time.Time) *Question {
 			(j.Advice.Run == j.Run || !j.IsAtRisk()), // after a restart warnings are known, advice is not
 		MoreLoaders: j.MoreLoaders(),
 	}
-	if j.Request != nil {
-		a.setStop(j.Request, &known)
-	}
+	a.setStop(cmp.Or(j.Request, &q), &known)
 	return a
 }
 

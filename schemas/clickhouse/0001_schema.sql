@@ -916,11 +916,11 @@ CREATE VIEW IF NOT EXISTS promises (
     decision String COMMENT 'meets_slo for a promise; any other value is no promise.',
     submitted_at DateTime64(9, 'UTC') COMMENT 'Time of the submission, UTC.',
     confidence Float64 COMMENT 'Requested probability of meeting the SLO, 0 to 1.',
-    probability Nullable(Float64) COMMENT 'Probability of meeting the SLO when it was promised, 0 to 1.',
+    probability Nullable(Float64) COMMENT 'Probability of meeting the SLO and the target accuracy when it was promised, 0 to 1.',
     slo_seconds Float64 COMMENT 'SLO, from the submission; 0 if there is none.',
     predicted_seconds Nullable(Float64) COMMENT 'Predicted time from the submission to the end.',
     response_seconds Float64 COMMENT 'Measured time from the submission to the end of the last epoch.',
-    kept Bool COMMENT 'Whether the job finished within its SLO.',
+    kept Bool COMMENT 'Whether the job finished within its SLO and, if there is one, with its target accuracy.',
     batch_size UInt32 COMMENT 'Batch size of the promise.',
     cpus UInt32 COMMENT 'CPUs of each worker of the promise.',
     workers UInt32 COMMENT 'Number of workers, each with these CPUs.',
@@ -939,7 +939,11 @@ AS SELECT
     s.slo_seconds AS slo_seconds,
     if(a.job_id != '', a.elapsed_seconds + a.predicted_seconds, s.predicted_seconds) AS predicted_seconds,
     dateDiff('nanosecond', s.at, if((l.epoch >= e.epochs) AND (e.epochs > 0), l.at, e.at)) / 1000000000. AS response_seconds,
-    toBool((e.outcome = 'finished') AND (response_seconds <= s.slo_seconds)) AS kept,
+    toBool(
+        (e.outcome = 'finished')
+            AND (response_seconds <= s.slo_seconds)
+            AND ((s.target_accuracy = 0) OR (ifNull(e.accuracy, 0) >= s.target_accuracy))
+    ) AS kept,
     if(a.job_id != '', a.batch_size, s.batch_size) AS batch_size,
     e.cpus AS cpus,
     greatest(e.workers, 1) AS workers,
