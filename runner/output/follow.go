@@ -231,7 +231,10 @@ func (r *recogniser) closeCurrent() {
 	}
 	b.isPublished = true
 	if b.isHeading() && r.class == countsEpochs && !r.isBar {
-		b.end = r.at
+		b.end = r.at // that of the last one is not shown
+		if before := r.closed; r.isAtEnd && before != nil && b.begin.Add(before.end.Sub(before.begin)).Before(r.at) {
+			b.end = b.begin.Add(before.end.Sub(before.begin))
+		}
 	}
 	r.learnClosing(b)
 	r.closed = b
