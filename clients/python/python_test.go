@@ -261,8 +261,8 @@ for question, code in (
         raise AssertionError(code)
 `
 	env := []string{"COURIER_NATS_URL=" + server.URL(), "PYTHONDONTWRITEBYTECODE=1"}
-	if out, err := run(t, t.TempDir(), env, python, "-c", script); err != nil {
-		t.Errorf("the script: %v\n%s", err, out)
+	if out, err := run(t, t.TempDir(), env, python, "-c", script); err != nil || out != "" {
+		t.Errorf("the script: %v, want neither an error nor output:\n%s", err, out)
 	}
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import ssl
 from typing import Any, Dict
@@ -37,6 +38,11 @@ def subject(plain: str) -> str:
     return f"person.{person()}.{plain}" if person() and plain.split(".")[-1] in _PERSONAL else plain
 
 
+async def _log(error: Exception) -> None:
+    # The default prints a stack trace for each attempt; the caller reports an error that matters.
+    logging.getLogger("courier_client").debug("NATS: %s", error)
+
+
 def connection(url: str) -> Dict[str, Any]:
     """The arguments of nats.connect."""
     settings = _settings()
@@ -50,4 +56,4 @@ def connection(url: str) -> Dict[str, Any]:
     if person():
         options["inbox_prefix"] = "_INBOX_" + person()
     servers = [server.strip() for server in (settings.get("url") or url).split(",")]
-    return dict(options, servers=servers, name="courier-client")
+    return dict(options, servers=servers, name="courier-client", error_cb=_log)
