@@ -211,7 +211,7 @@ func isReading(f *field) bool {
 	switch {
 	case n.flags&no != 0,
 		n.flags&flagCost != 0 && n.kind == kindLoss && (n.counter > 0 || n.unknown > 0 || n.scope > 0), // a time
-		n.flags&flagEdits != 0 && f.value == 0,                                                         // not measured
+		n.flags&flagEdits != 0 && f.value == 0,
 		n.flags&flagSetting != 0 && n.kind != kindLoss, f.total > 0, f.unit == unitPer,
 		math.IsInf(f.value, 0), math.IsInf(f.mean, 0):
 		return false

@@ -150,7 +150,7 @@ func (r *recogniser) beginOf(b *block) time.Time {
 	}
 	hasBatches := b.begin.Equal(b.pass.course.firstAt)
 	if r.isFooter { // what stands before the first number may be about something else
-		hasBatches = following.templates[b.pass.line] > 0
+		hasBatches = following != b && following.templates[b.pass.line] > 0
 	}
 	begin, part := b.parts.begin(), b.parts.first
 	if hasBatches {
@@ -177,7 +177,8 @@ func (b *block) printedLength(following *block) float64 {
 	interval := max(1e-9, following.end.Sub(b.end).Seconds())
 	for i := range b.readings {
 		x := &b.readings[i]
-		if isRounded := x.value < 10 && x.value == math.Trunc(x.value); x.name.kind != kindTime || isRounded {
+		isRounded := x.value < 10 && x.value == math.Trunc(x.value)
+		if x.name.kind != kindTime || isRounded || validSeconds(x.value) == 0 {
 			continue
 		}
 		for j := range following.readings {

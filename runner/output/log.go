@@ -97,7 +97,7 @@ func (g *Log) line(text []byte, at time.Time) []EpochReport {
 	hasSteps := bytes.Contains(l.text, []byte("data_time")) // a part of the time of a step
 	for i := range l.fields {
 		if !hasSteps || string(l.label(i)) != "time" {
-			g.current.isEvaluated = g.field(&l.fields[i], l.text) || g.current.isEvaluated
+			g.current.isEvaluated = g.field(&l.fields[i], l) || g.current.isEvaluated
 		}
 	}
 	awaits := func(n name) bool { // train_loss_epoch
@@ -118,8 +118,8 @@ func (l *line) label(i int) []byte {
 }
 
 // field takes a field of the current epoch, and reports whether it is a result on held-out data.
-func (g *Log) field(f *field, text []byte) (isHeldOut bool) {
-	r, label := &g.current.report, strings.ToLower(string(text[f.name.start:f.name.end]))
+func (g *Log) field(f *field, l *line) (isHeldOut bool) {
+	r, label := &g.current.report, strings.ToLower(string(l.text[f.name.start:f.name.end]))
 	switch label {
 	case "validation_samples":
 		r.ValidationSamples = uint64(validCount(f.value, 1<<31))
@@ -132,7 +132,7 @@ func (g *Log) field(f *field, text []byte) (isHeldOut bool) {
 	case "seconds", "duration_seconds", "duration", "time_this_iter_s": // other times may be since the start
 		f.name.counter = countsEpochs
 	}
-	return g.values.add(g.current.block, f, text)
+	return g.values.add(g.current.block, f, l)
 }
 
 // end returns the epoch that is known to have ended now, if there is one.

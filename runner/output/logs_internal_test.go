@@ -69,6 +69,9 @@ func TestNewLog_ReadsTablesAndJSON(t *testing.T) {
 			`{"mode":"train","epoch":1,"iter":100,"loss":0.8}` + "\n" +
 			`{"mode":"val","epoch":1,"iter":10,"bbox_mAP":0.4}` + "\n" +
 			`{"mode":"train","epoch":2,"iter":50,"loss":0.7}` + "\n", []string{"1 0 0.8 0.4", "2 0 0.7 -"}},
+		{"JSON lines of steps", `{"epoch":1,"step":50,"loss":0.9}` + "\n" + `{"epoch":1,"step":99,"loss":0.8}` + "\n" +
+			`{"epoch":2,"step":50,"loss":0.7}` + "\n" + `{"epoch":2,"step":99,"loss":0.6}` + "\n",
+			[]string{"1 0 0.8 -", "2 0 0.6 -"}},
 		{"a comma in quotes", "epoch,note,val_acc\n1,\"a, b\",0.5\n2,\"\",0.6\n",
 			[]string{"1 0 - 0.5", "2 0 - 0.6"}},
 		{"no epochs", "step,loss\n1,0.5\n2,0.4\n", nil},

@@ -35,19 +35,18 @@ type Values struct {
 	times epochTimes
 }
 
-// add adds a value to the epoch b, and reports whether it is a result on held-out data. The name of the
-// field refers to text.
-func (m *Values) add(b *block, f *field, text []byte) (isHeldOut bool) {
+// add adds a value of a line to the epoch b, and reports whether it is a result on held-out data.
+func (m *Values) add(b *block, f *field, l *line) (isHeldOut bool) {
 	n, isTime := &f.name, f.name.kind == kindTime
 	if f.unit == unitNone {
-		f.setNamedUnit(string(text[n.start:n.end]))
+		f.setNamedUnit(string(l.text[n.start:n.end]))
 	}
 	if math.IsNaN(f.value) || math.IsInf(f.value, 0) || !isReading(f) || n.flags&(flagTotal|flagSetting) != 0 ||
 		isTime && (n.scope >= scopeTest || validSeconds(f.value) == 0) {
 		return false
 	}
 	m.notePercent(f)
-	b.set(f, n.scope, levelOf(f, noProgress), false, &line{text: text})
+	b.set(f, n.scope, levelOf(f, noProgress), false, l)
 	return isResult(f) && n.scope >= scopeTest
 }
 
@@ -87,7 +86,7 @@ func (m *Values) Report(e EpochReport, values map[string]float64) EpochReport {
 	for _, label := range slices.Sorted(maps.Keys(values)) {
 		n := nameOf([]byte(label), nil)
 		n.start, n.end = 0, len(label)
-		m.add(b, &field{name: n, value: values[label]}, []byte(label))
+		m.add(b, &field{name: n, value: values[label]}, &line{text: []byte(label)})
 	}
 	seconds := e.Seconds
 	e = m.report(e, b)

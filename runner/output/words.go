@@ -81,7 +81,7 @@ const (
 	flagExtension                  // the extension of a file name
 	flagStart                      // something starts
 	flagClass                      // the line may be about one class
-	flagEdits                      // a share of words or letters that are wrong, which may be above 1
+	flagEdits                      // a share of wrong words, which may be above 1; 0 is not measured
 	flagCost                       // a loss, a time or a price: a loss in epochs that other signs confirm
 )
 
