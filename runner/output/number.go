@@ -26,7 +26,7 @@ func (s *scanner) number(i int) int {
 	isPath := i > 1 && t[i-1] == '/' && isLetter(t[i-2])
 	if isPath || t[i] == '0' && i+1 < len(t) && t[i+1] == 'x' {
 		s.breakName()
-		return i + len(address.Find(t[i:]))
+		return i + max(1, len(address.Find(t[i:]))) // 1: of a sign
 	}
 	f := field{begin: i}
 	end := skipDigits(t, i+boolInt(!isDigit(t[i]) && t[i] != '.'))
