@@ -227,6 +227,7 @@ func FuzzRecognised(f *testing.F) {
 		}
 	}
 	f.Add([]byte("epoch  loss  ━━━  acc\n1 2 3 4\n2 3 4 5\n"), 3) // was an endless loop
+	f.Add([]byte("s/+2"), 3)                                      // was another one
 	f.Add([]byte("epoch,loss\n0,1\n1,2\n2,\"\n"), 3)
 	f.Add([]byte("epoch 1 val loss 1e999\nepoch 2 val loss 1e999\n"), 2) // was infinite
 	f.Fuzz(func(t *testing.T, data []byte, epochs int) {
