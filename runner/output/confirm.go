@@ -130,7 +130,8 @@ func (r *recogniser) publish() {
 // event returns the report of a block.
 func (r *recogniser) event(b *block) EpochReport {
 	e := EpochReport{Epoch: uint32(b.number), Epochs: 1, At: b.end}
-	if r.lastNumber > 0 {
+	isLone := r.isAtEnd && r.rises == 0 // of a bar on a pipe only the last state may be drawn
+	if r.lastNumber > 0 || isLone {
 		e.Epochs = uint32(max(b.number-r.lastNumber, 1))
 	} else if e.BeganAt = r.beginOf(b); e.BeganAt.Before(r.beganAt) {
 		e.BeganAt = time.Time{}

@@ -157,6 +157,16 @@ func TestParser_TimesEpochs(t *testing.T) {
 	}
 }
 
+// If only the last state of a bar is drawn, the time until then is that of all epochs.
+func TestParser_TakesALoneNumberForAllEpochs(t *testing.T) {
+	p := newParserFor(t, 5)
+	got := p.Write(0, []byte("Epoch 4/4  ━━━━━━ 34/34 0:00:01 • 0:00:00 24.77it/s train_loss: 0.001\n"), noon)
+	got = append(got, p.Close(noon.Add(time.Minute), true)...)
+	if len(got) != 1 || got[0].Epoch != 5 || got[0].Epochs != 5 || !got[0].BeganAt.IsZero() {
+		t.Errorf("got %+v, want the five epochs together", got)
+	}
+}
+
 // The first epoch begins where the output shows it: at its heading, at its first batch, as a bar was drawn with
 // nothing done, or as long before its end as was printed, if the second time agrees with its arrival. Lines arrive
 // a second apart.
