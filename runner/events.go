@@ -27,9 +27,11 @@ func (j *job) addHeld(reports []output.EpochReport) {
 	}
 	previousAt, previous := j.epochs.lastAt, j.epochs.last
 	accepted := j.epochs.add(reports)
-	if j.epochs.ignored > 0 {
-		j.screen.messageOnce("epoch ignored: its number is not above %d, is above the %d of the request, "+
-			"or it has no duration", j.epochs.last, j.epochs.requested)
+	switch {
+	case j.epochs.isExceeded:
+		j.screen.messageOnce("epochs above the %d of the request are ignored", j.epochs.requested)
+	case j.epochs.ignored > 0:
+		j.screen.messageOnce("an epoch is ignored: its number was reported before, or it has no duration")
 	}
 	if len(accepted) == 0 {
 		return
