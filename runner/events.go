@@ -16,6 +16,16 @@ import (
 // and the job did since the previous report.
 func (j *job) addReports(reports []output.EpochReport) { j.addHeld(j.epochs.hold(reports)) }
 
+// warnOfIgnored prints which reported epochs are ignored.
+func (j *job) warnOfIgnored() {
+	switch {
+	case j.epochs.isExceeded:
+		j.screen.messageOnce("epochs above the %d of the request are ignored", j.epochs.requested)
+	case j.epochs.ignored > 0:
+		j.screen.messageOnce("an epoch is ignored: its number was reported before, or it has no duration")
+	}
+}
+
 func (j *job) addHeld(reports []output.EpochReport) {
 	if len(reports) == 0 {
 		return
@@ -27,12 +37,7 @@ func (j *job) addHeld(reports []output.EpochReport) {
 	}
 	previousAt, previous := j.epochs.lastAt, j.epochs.last
 	accepted := j.epochs.add(reports)
-	switch {
-	case j.epochs.isExceeded:
-		j.screen.messageOnce("epochs above the %d of the request are ignored", j.epochs.requested)
-	case j.epochs.ignored > 0:
-		j.screen.messageOnce("an epoch is ignored: its number was reported before, or it has no duration")
-	}
+	j.warnOfIgnored()
 	if len(accepted) == 0 {
 		return
 	}

@@ -22,8 +22,7 @@ type candidate struct {
 	passage       evidence.Passage // when it reaches the target accuracy
 	ends          evidence.Passage // when it stops by itself, if before its last epoch; unknown: never
 	stopsAtTarget bool
-	stop          evidence.Stop // of a job that stops at its target
-	forecast      *forecast     // of all epochs of the request; nil if its end is unknown
+	forecast      *forecast // of all epochs of the request; nil if its end is unknown
 }
 
 // candidates returns each batch size of the request with each number of workers and of CPUs.
@@ -82,8 +81,8 @@ func (p *problem) setEpochs(c *candidate) {
 		return
 	}
 	done := p.EpochsDone()
-	if c.stop = p.stop(c, done+c.Epochs); c.stop.Probability >= unreachableTarget {
-		c.Epochs = uint32(c.stop.Epochs) - done
+	if s := p.stop(c, done+c.Epochs); s.Probability >= unreachableTarget {
+		c.Epochs = uint32(s.Epochs) - done
 		return
 	}
 	c.Epochs = p.chooseEpochs(c)
@@ -135,11 +134,9 @@ func (p *problem) setAccuracy(c *candidate) (a evidence.Accuracy) {
 	switch {
 	case c.stopsAtTarget && c.forecast != nil:
 		all := int(done + c.Epochs)
-		if c.stop.Epochs != all {
-			c.stop = c.passage.Stop(p.inTimeAfter(c.forecast), all, 1)
-		}
+		inTime := c.passage.Stop(p.inTimeAfter(c.forecast), all, 1).Probability
 		c.targetProbability = c.passage.By(all)
-		c.sloProbability = min(c.stop.Probability/max(c.targetProbability, 1e-9), maxProbability)
+		c.sloProbability = min(inTime/max(c.targetProbability, 1e-9), maxProbability)
 	case p.Request.TargetAccuracy > 0:
 		c.targetProbability = c.passage.Reaches(&a, int(done+c.Epochs))
 	}

@@ -89,11 +89,9 @@ func (a *answer) certainty() string {
 		return ""
 	case c.SLOProbability != nil && *c.Probability < unreachableTarget:
 		return ", SLO met with probability " + schemas.FormatProbability(*c.SLOProbability)
-	case c.AccuracyProbability == nil:
-		target = 0
 	}
 	return fmt.Sprintf(", SLO met%s with probability %s",
-		schemas.AndReached(target), schemas.FormatProbability(*c.Probability))
+		reached(a.Question, a.advice), schemas.FormatProbability(*c.Probability))
 }
 
 // neverReached reports that no run of the model has reached the target accuracy.

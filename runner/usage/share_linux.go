@@ -35,7 +35,7 @@ func (c *Cgroup) SetCPUs(cpus float64, isCapped bool) error {
 		return fmt.Errorf("set the CPUs of a cgroup to %v: want more than 0", cpus)
 	}
 	if _, err := os.Stat(filepath.Join(c.dir(), weightFile)); c.dir() == "" || err != nil {
-		return errors.New("the cgroup has no CPU controller: " + "its parent needs \"cpu\" in cgroup.subtree_control")
+		return errors.New("the cgroup has no CPU controller: its parent needs \"cpu\" in cgroup.subtree_control")
 	}
 	weight := min(max(int(math.Round(cpus*weightPerCPU)), minWeight), maxWeight)
 	quota := "max"

@@ -41,10 +41,24 @@ type requestFlags struct {
 
 func (f *requestFlags) request() schemas.JobRequest {
 	return schemas.JobRequest{
-		JobID: f.ID, Model: f.Model, Dataset: f.Dataset, CPUs: f.CPUs, Workers: f.Workers, Loaders: f.Loaders,
-		Elastic: f.Elastic, BatchSizes: f.BatchSizes, Epochs: f.Epochs, MaxEpochs: f.MaxEpochs,
-		TargetAccuracy: f.TargetAccuracy, MayStopEarly: f.MayStopEarly, SLO: f.SLO, Confidence: f.Confidence,
-		Nodes: f.Nodes, NewNodes: f.NewNodes, User: f.User, Labels: f.Labels,
+		JobID:          f.ID,
+		Model:          f.Model,
+		Dataset:        f.Dataset,
+		CPUs:           f.CPUs,
+		Workers:        f.Workers,
+		Loaders:        f.Loaders,
+		Elastic:        f.Elastic,
+		BatchSizes:     f.BatchSizes,
+		Epochs:         f.Epochs,
+		MaxEpochs:      f.MaxEpochs,
+		TargetAccuracy: f.TargetAccuracy,
+		MayStopEarly:   f.MayStopEarly,
+		SLO:            f.SLO,
+		Confidence:     f.Confidence,
+		Nodes:          f.Nodes,
+		NewNodes:       f.NewNodes,
+		User:           f.User,
+		Labels:         f.Labels,
 	}
 }
 
