@@ -74,11 +74,11 @@ func (s *screen) notify() {
 
 // printQueued prints and empties the queue. The caller holds s.mu.
 func (s *screen) printQueued() {
-	if bar := s.nextBar.Swap(nil); bar != nil { // first: an old bar must not be shown again after a text
-		s.drawNow(*bar)
-	}
+	s.drawNext()
 	for range len(s.later) { // only a caller that holds s.mu receives
-		s.printNow(<-s.later)
+		text := <-s.later
+		s.drawNext() // an old bar must not be shown again after the text
+		s.printNow(text)
 	}
 	if n := s.dropped.Swap(0); n > 0 {
 		s.printNow(fmt.Sprintf("courier: %d messages were dropped\n", n))
@@ -173,6 +173,13 @@ func (s *screen) draw(line string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.drawNow(line)
+}
+
+// drawNext draws the last bar that waits.
+func (s *screen) drawNext() {
+	if bar := s.nextBar.Swap(nil); bar != nil {
+		s.drawNow(*bar)
+	}
 }
 
 func (s *screen) drawNow(line string) {
