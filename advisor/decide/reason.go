@@ -29,16 +29,10 @@ const (
 // Reasons of a promise, and of its absence. With a target accuracy, an alternative can be promised if
 // it meets the SLO and reaches the target with enough probability.
 const (
-	reasonBestExpected  = "the best by probability and expected accuracy of those that can be promised"
-	reasonQuickest      = "the fastest of those that can be promised"
-	reasonLikeliest     = "the most likely to meet the SLO and reach the target accuracy"
-	reasonClosest       = "none can be promised: this one is the best by probability and accuracy"
-	reasonClosestTarget = "none can be promised: this one is the most likely to meet the SLO and " +
-		"reach the target accuracy"
-	reasonClosestNever = "no run of the model has reached the target accuracy: this one has the " +
-		"highest expected accuracy within the SLO"
-	reasonClosestHope = "none meets the SLO and reaches the target accuracy: this one has the " +
-		"highest expected accuracy within the SLO"
+	reasonBestExpected   = "the best by probability and expected accuracy of those that can be promised"
+	reasonQuickest       = "the fastest of those that can be promised"
+	reasonLikeliest      = "the most likely to meet the SLO and reach the target accuracy"
+	reasonClosest        = "none can be promised, and this one comes closest: " // and why not
 	reasonLessSure       = "can be promised, but is less likely to meet the SLO"
 	reasonLowerExpected  = "can be promised, but its expected accuracy is lower"
 	reasonSlower         = "can be promised, but is slower"
@@ -50,9 +44,8 @@ const (
 	reasonBoth   = "too unlikely to meet the SLO, and to reach the target accuracy"
 	reasonJoint  = "likely to meet the SLO, and likely to reach the target accuracy, but too " +
 		"unlikely to do both"
-	reasonOnce     = "too few runs have reached the target accuracy for a promise"
-	reasonBlind    = "its accuracy after so many epochs is not known"
-	reasonBlindRun = "its accuracy after so many epochs is not known: run it to learn from it"
+	reasonOnce  = "too few runs have reached the target accuracy for a promise"
+	reasonBlind = "its accuracy after so many epochs is not known"
 
 	reasonNoRun          = "no run of the model: nothing is known"
 	reasonNoWorkers      = "no run of the model with %s: nothing is known"
@@ -76,39 +69,28 @@ func (p *problem) extrapolationReason(alt *schemas.Alternative) string {
 	return "cannot be promised: the model" + ran(m)
 }
 
-// shortfall returns why a candidate cannot be promised: the reason if it is chosen nevertheless, and if it
-// is not; "" if it can be promised.
-func (p *problem) shortfall(c *candidate) (chosen, lost string) {
-	least, target := p.Request.Confidence, p.Request.TargetAccuracy
-	switch {
-	case c.Extrapolated:
-		reason := p.extrapolationReason(&c.Alternative)
-		return reason, reason
-	case p.isPromisable(&c.Alternative) && c.isMeasured:
-		return "", ""
-	case c.neverReached(target):
-		return reasonClosestNever, reasonNever
-	case c.isReachedOnce:
-		return reasonOnce, reasonOnce
-	case !c.isMeasured:
-		return reasonBlindRun, reasonBlind
-	}
-	chosen = reasonClosest
-	switch {
-	case target > 0 && ProbabilityOf(&c.Alternative) < unreachableTarget:
-		chosen = reasonClosestHope
-	case target > 0:
-		chosen = reasonClosestTarget
-	}
+// shortfall returns why a candidate cannot be promised; "" if it can.
+func (p *problem) shortfall(c *candidate) string {
+	least := p.Request.Confidence
 	switch isLate, isLow := c.sloProbability < least, c.targetProbability < least; {
+	case c.Extrapolated:
+		return p.extrapolationReason(&c.Alternative)
+	case p.isPromisable(&c.Alternative) && c.isMeasured:
+		return ""
+	case c.neverReached(p.Request.TargetAccuracy):
+		return reasonNever
+	case c.isReachedOnce:
+		return reasonOnce
+	case !c.isMeasured:
+		return reasonBlind
 	case isLate && isLow:
-		return chosen, reasonBoth
+		return reasonBoth
 	case isLow:
-		return chosen, reasonRarely
+		return reasonRarely
 	case isLate:
-		return chosen, reasonTooUnlikely
+		return reasonTooUnlikely
 	}
-	return chosen, reasonJoint
+	return reasonJoint
 }
 
 // neverReached reports whether no run of the model has reached a target accuracy, although
@@ -120,11 +102,12 @@ func (c *candidate) neverReached(target float64) bool {
 
 // chosenReason returns the reason of the chosen candidate.
 func (p *problem) chosenReason(c *candidate) string {
-	short, _ := p.shortfall(c)
-	hasTarget := p.Request.TargetAccuracy > 0
+	short, hasTarget := p.shortfall(c), p.Request.TargetAccuracy > 0
 	switch {
-	case short != "":
+	case short != "" && (c.Extrapolated || !c.isMeasured):
 		return short
+	case short != "":
+		return reasonClosest + short
 	case p.isCurrent(&c.Alternative):
 		return reasonKeep
 	case !hasTarget && c.meanAccuracy > 0:
@@ -137,7 +120,7 @@ func (p *problem) chosenReason(c *candidate) string {
 
 // lostReason returns why a candidate is worse than the chosen one.
 func (p *problem) lostReason(c, chosen *candidate) string {
-	_, short := p.shortfall(c)
+	short := p.shortfall(c)
 	own, best := ProbabilityOf(&c.Alternative), ProbabilityOf(&chosen.Alternative)
 	hasTarget := p.Request.TargetAccuracy > 0
 	switch {

@@ -4,13 +4,8 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"runtime/debug"
 	"strings"
 
@@ -64,26 +59,18 @@ type outputFlags struct {
 
 // print prints a result as JSON or CSV, or the text that a function writes, fitted to the terminal.
 func (f outputFlags) print(w *environment, v any, text func(io.Writer)) error {
-	all, err := f.render(w, v, text)
-	_, writing := io.WriteString(w.stdout, all)
-	return errors.Join(err, writing)
-}
-
-// render returns what print prints.
-func (f outputFlags) render(w *environment, v any, text func(io.Writer)) (string, error) {
-	var b strings.Builder
 	switch f.Output {
 	case "json":
-		e := json.NewEncoder(&b)
+		e := json.NewEncoder(w.stdout)
 		e.SetIndent("", "  ")
-		err := e.Encode(v)
-		return b.String(), err
+		return e.Encode(v)
 	case "csv":
-		err := writeCSV(&b, v)
-		return b.String(), err
+		return writeCSV(w.stdout, v)
 	}
+	var b strings.Builder
 	text(&b)
-	return w.layout().Format(schemas.Printable(b.String())), nil
+	_, err := io.WriteString(w.stdout, w.layout().Format(schemas.Printable(b.String())))
+	return err
 }
 
 // writeCSV writes a result by its method WriteCSV, or else with a column for each field.
@@ -101,53 +88,4 @@ func (w *environment) layout() columns.Layout {
 		Width: width,
 		Color: width > 0 && w.getenv("NO_COLOR") == "" && w.getenv("TERM") != "dumb",
 	}
-}
-
-// writeOut writes a file atomically; the path - is standard output.
-func writeOut(w *environment, path string, write func(out io.Writer) error) (err error) {
-	if path == "-" {
-		return write(w.stdout)
-	}
-	file, err := createBeside(path)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(file.Name()))
-		}
-	}()
-	if err := write(file); err != nil {
-		return errors.Join(err, file.Close())
-	}
-	if err := errors.Join(file.Chmod(0o644), file.Close()); err != nil {
-		return err
-	}
-	return os.Rename(file.Name(), path)
-}
-
-// createBeside creates the temporary file that replaces a file when it is complete. Its error names
-// the file, not the temporary one.
-func createBeside(path string) (*os.File, error) {
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return nil, fmt.Errorf("%s is a directory, want a file", path)
-	}
-	file, err := os.CreateTemp(filepath.Dir(path), ".courier-*")
-	if cause, ok := errors.AsType[*fs.PathError](err); ok {
-		return nil, fmt.Errorf("create %s: %w", path, cause.Err)
-	}
-	return file, err
-}
-
-// checkOut returns an error if writeOut could not create a file, so that a long computation need not
-// run in vain.
-func checkOut(path string) error {
-	if path == "" || path == "-" {
-		return nil
-	}
-	file, err := createBeside(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(file.Close(), os.Remove(file.Name()))
 }

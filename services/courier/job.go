@@ -7,11 +7,9 @@ import (
 	"io"
 	"time"
 
-	"courier/bus"
 	"courier/receipt"
 	"courier/report"
 	"courier/schemas"
-	"courier/services"
 )
 
 type userFlag struct {
@@ -213,70 +211,13 @@ type jobSelection struct {
 type jobsCommand struct {
 	askFlags
 	jobSelection
-	Watch  bool          `help:"Refresh the list until Ctrl-C."`
-	Period time.Duration `help:"Refresh interval of --watch." default:"2s"`
 }
 
 func (c *jobsCommand) Run(w *environment) error {
 	if c.Limit == 0 { // which means the default in a request
 		return schemas.Invalid("limit", "0 is not between 1 and %d", schemas.MaxPage)
 	}
-	q := (*schemas.JobListRequest)(&c.jobSelection)
-	if !c.Watch {
-		return ask(w, c.askFlags, q, requestTimeout, report.Jobs)
-	}
-	if c.Period <= 0 {
-		return schemas.Invalid("period", "%s is not a positive time", c.Period)
-	}
-	if err := q.Validate(); err != nil {
-		return err
-	}
-	return c.watch(w, q)
-}
-
-// watch prints the list whenever it has changed, on a terminal in place of the previous one, until the
-// context ends. A cluster that does not answer for a while is a message instead of a list.
-func (c *jobsCommand) watch(w *environment, q *schemas.JobListRequest) error {
-	b, err := c.connect(w)
-	if err != nil {
-		return err
-	}
-	defer closeBus(b)
-	tick := time.NewTicker(c.Period)
-	defer tick.Stop()
-	shown, clearScreen := "", ""
-	if services.IsTerminal(w.stdout) {
-		clearScreen = "\x1b[H\x1b[2J"
-	}
-	for {
-		text, err := c.list(w, b, q)
-		switch {
-		case w.ctx.Err() != nil:
-			return nil
-		case errors.Is(err, schemas.ErrUnavailable):
-			text = fmt.Sprintf("courier: %s\n", schemas.Plain(err))
-		case err != nil:
-			return err
-		}
-		if text != shown {
-			fmt.Fprint(w.stdout, clearScreen, text)
-			shown = text
-		}
-		select {
-		case <-tick.C:
-		case <-w.ctx.Done():
-			return nil
-		}
-	}
-}
-
-// list returns the current list as text.
-func (c *jobsCommand) list(w *environment, b *bus.Bus, q *schemas.JobListRequest) (string, error) {
-	var l schemas.JobList
-	if err := b.Request(w.ctx, q.Subject(), q, &l); err != nil {
-		return "", err
-	}
-	return c.render(w, &l, func(out io.Writer) { report.Jobs(out, &l) })
+	return ask(w, c.askFlags, (*schemas.JobListRequest)(&c.jobSelection), requestTimeout, report.Jobs)
 }
 
 // scoreSelection has the fields of a schemas.ScoreRequest.

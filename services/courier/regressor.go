@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"time"
 
@@ -100,10 +101,11 @@ func (c *regressorExport) Run(w *environment) error {
 	if err != nil {
 		return err
 	}
-	return writeOut(w, c.Out, func(out io.Writer) error {
-		_, err := out.Write(data)
+	if c.Out == "-" {
+		_, err = w.stdout.Write(data)
 		return err
-	})
+	}
+	return os.WriteFile(c.Out, data, 0o644)
 }
 
 // fitTimeout bounds the wait for fits: a million examples take a minute for each target, and a

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"os"
 	"strings"
 	"time"
 
@@ -71,9 +73,6 @@ func (c *simulateElastic) Run(w *environment) error {
 	if c.Jobs < 0 {
 		return usagef("--jobs is %d, want a number of jobs, or 0 for all", c.Jobs)
 	}
-	if err := checkOut(c.Schedule); err != nil {
-		return err
-	}
 	rates, err := elastic.ReadThroughputs(c.Throughputs)
 	if err != nil {
 		return err
@@ -86,6 +85,13 @@ func (c *simulateElastic) Run(w *environment) error {
 		trace = trace[:min(c.Jobs, len(trace))]
 	}
 
+	var schedule *os.File
+	if c.Schedule != "" { // before the simulation, which takes long
+		if schedule, err = os.Create(c.Schedule); err != nil {
+			return err
+		}
+		defer schedule.Close()
+	}
 	bar := &services.StepBar{Out: w.stderr}
 	result, err := elastic.Compare(w.ctx, trace, rates, c.Policy, elastic.Options{
 		GPUs:             c.GPUs,
@@ -100,8 +106,8 @@ func (c *simulateElastic) Run(w *environment) error {
 	if err != nil {
 		return err
 	}
-	if c.Schedule != "" {
-		if err := writeOut(w, c.Schedule, result.Policies[0].WriteSchedule); err != nil {
+	if schedule != nil {
+		if err := errors.Join(result.Policies[0].WriteSchedule(schedule), schedule.Close()); err != nil {
 			return err
 		}
 	}

@@ -17,7 +17,6 @@ import (
 type sqlCommand struct {
 	Data      string `help:"Data directory of the courier all to query." default:"courier-data" type:"path" env:"COURIER_DATA"`
 	Output    string `short:"o" help:"Output format (table, csv, json); json prints an object per line." enum:"table,csv,json" default:"table"`
-	File      string `short:"f" help:"Read the statement from this file." type:"existingfile"`
 	Statement string `arg:"" optional:"" help:"A SELECT statement; - or none reads it from standard input."`
 }
 
@@ -47,17 +46,11 @@ func (c *sqlCommand) Run(w *environment) error {
 	return e.Query(ctx, statement, sqlFormats[c.Output], w.stdout)
 }
 
-// statement returns the SQL: the argument, a file, or standard input.
+// statement returns the SQL: the argument or the standard input.
 func (c *sqlCommand) statement() (string, error) {
 	text, from := []byte(c.Statement), "the statement"
 	var err error
-	switch {
-	case c.File != "" && c.Statement != "":
-		return "", usagef("set a statement or --file, not both")
-	case c.File != "":
-		from = c.File
-		text, err = os.ReadFile(c.File)
-	case c.Statement == "-" || c.Statement == "" && piped(os.Stdin):
+	if c.Statement == "-" || c.Statement == "" && piped(os.Stdin) {
 		from = "the standard input"
 		text, err = io.ReadAll(io.LimitReader(os.Stdin, longestStatement+1))
 	}

@@ -119,16 +119,11 @@ func TestSQL_PrintsTableCSVAndJSON(t *testing.T) {
 	}
 }
 
-func TestSQL_TakesTheStatementFromFileAndInput(t *testing.T) {
+func TestSQL_TakesTheStatementFromInput(t *testing.T) {
 	data := sqlData(t)
 	const question = "-- how many?\nSELECT count() AS n\nFROM jobs;\n"
-	file := filepath.Join(t.TempDir(), "question.sql")
-	if err := os.WriteFile(file, []byte(question), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	for _, args := range [][]string{
 		{"SELECT count() AS n FROM jobs"},
-		{"--file", file},
 		{"-"},
 		{},
 	} {
@@ -144,7 +139,6 @@ func TestSQL_TakesTheStatementFromFileAndInput(t *testing.T) {
 	}{
 		{"", "the standard input is empty", []string{"-"}},
 		{strings.Repeat(" ", longestStatement) + "SELECT 1", "longer than", nil},
-		{"", "not both", []string{"--file", file, "SELECT 1"}},
 	} {
 		withStdin(t, c.stdin)
 		if _, err := sqlRun(t, data, c.args...); err == nil ||

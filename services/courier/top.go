@@ -15,7 +15,7 @@ type topCommand struct {
 
 func (c *topCommand) Run(w *environment) error {
 	if !services.IsTerminal(w.stdout) {
-		return usagef("courier top needs a terminal: courier jobs --watch prints to a file")
+		return usagef("courier top needs a terminal: courier jobs prints the list once")
 	}
 	b, err := c.connect(w)
 	if err != nil {
