@@ -93,9 +93,6 @@ type Load struct {
 	Processes float64 `json:"processes" ch:"processes"`
 	// Processes divided by the logical processors of the node; 0 if that number is unknown.
 	ProcessesPerCore float64 `json:"processes_per_core"`
-	// Longest period without a change of concurrency, as a share of the whole time, 0 to 1.
-	StableTimeRatio float64 `json:"stable_time_ratio"`
-
 	// Share of the node's processors used by work unknown to Courier, in steps of 0.1; absent if
 	// unknown.
 	ForeignCPURatio Ratio `json:"foreign_cpu_ratio,omitzero"`

@@ -16,11 +16,11 @@ func TestRatio_IsAbsentInJSONWhereItIsUnknown(t *testing.T) {
 		want string
 	}{
 		{schemas.Load{ForeignCPURatio: schemas.RatioOf(0)}, `{"concurrent_jobs":0,"processes":0,` +
-			`"processes_per_core":0,"stable_time_ratio":0,"foreign_cpu_ratio":0}`},
+			`"processes_per_core":0,"foreign_cpu_ratio":0}`},
 		{schemas.Load{ForeignIOWaitRatio: schemas.RatioOf(0.3)},
 			`{"concurrent_jobs":0,"processes":0,` +
 
-				`"processes_per_core":0,"stable_time_ratio":0,"foreign_io_wait_ratio":0.3}`},
+				`"processes_per_core":0,"foreign_io_wait_ratio":0.3}`},
 	} {
 		got, err := json.Marshal(c.load)
 		if err != nil || string(got) != c.want {

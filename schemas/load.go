@@ -13,14 +13,6 @@ type Features struct {
 	EpochsDone uint32 // epochs after which the target holds
 }
 
-// MinStableTimeRatio is the minimum share of an epoch at one concurrency for the epoch to be an
-// example.
-const MinStableTimeRatio = 0.5
-
-// IsStable reports whether an epoch under the load is an example: at least MinStableTimeRatio of it had one
-// concurrency.
-func (l Load) IsStable() bool { return l.StableTimeRatio >= MinStableTimeRatio }
-
 // Span is the period in which a started job ran.
 type Span struct {
 	JobID string
@@ -81,42 +73,21 @@ func (s *Span) highestLoad(loadOn func(node string) Load) (highest Load, on Hard
 
 // loadOn returns the time-weighted load of the job self on one of its nodes.
 func loadOn(node string, self Span, spans []Span, from, until time.Time) Load {
-	l := Load{ConcurrentJobs: 1, Processes: float64(self.CPUs), StableTimeRatio: 1}
+	l := Load{ConcurrentJobs: 1, Processes: float64(self.CPUs)}
 	whole := until.Sub(from)
 	if whole <= 0 {
 		return l
 	}
-
-	changes := []time.Time{from, until}
 	for i := range spans {
 		s := &spans[i]
 		if s.JobID == self.JobID || !s.runsOn(node) {
 			continue
 		}
 		share := float64(s.overlap(from, until)) / float64(whole)
-		if share == 0 {
-			continue
-		}
 		l.ConcurrentJobs += share
 		l.Processes += share * float64(s.CPUs)
-		for _, t := range []time.Time{s.From, s.Until} {
-			if t.After(from) && t.Before(until) {
-				changes = append(changes, t)
-			}
-		}
 	}
-	l.StableTimeRatio = longestGap(changes) / whole.Seconds()
 	return l
-}
-
-// longestGap returns the longest time between consecutive instants, in seconds.
-func longestGap(times []time.Time) float64 {
-	slices.SortFunc(times, time.Time.Compare)
-	var longest time.Duration
-	for i := 1; i < len(times); i++ {
-		longest = max(longest, times[i].Sub(times[i-1]))
-	}
-	return longest.Seconds()
 }
 
 // LoadNow returns the load that the job self has, or would have, together with the jobs whose spans
@@ -124,7 +95,7 @@ func longestGap(times []time.Time) float64 {
 // from self.
 func LoadNow(self Span, spans []Span) (Load, Hardware) {
 	return self.highestLoad(func(node string) Load {
-		l := Load{ConcurrentJobs: 1, Processes: float64(self.CPUs), StableTimeRatio: 1}
+		l := Load{ConcurrentJobs: 1, Processes: float64(self.CPUs)}
 		if i := slices.Index(self.Nodes, node); i < len(self.Foreign) {
 			self.Foreign[i].Set(&l)
 		}

@@ -63,12 +63,12 @@ func TestLoadBetween(t *testing.T) {
 	}{
 		{
 			"alone", jobs[0], 0, 10,
-			schemas.Load{ConcurrentJobs: 1, Processes: 2, ProcessesPerCore: 1, StableTimeRatio: 1},
+			schemas.Load{ConcurrentJobs: 1, Processes: 2, ProcessesPerCore: 1},
 			small,
 		},
 		{
 			"beside b all the time", jobs[0], 12, 28,
-			schemas.Load{ConcurrentJobs: 2, Processes: 6, ProcessesPerCore: 3, StableTimeRatio: 1},
+			schemas.Load{ConcurrentJobs: 2, Processes: 6, ProcessesPerCore: 3},
 			small,
 		},
 		{
@@ -77,7 +77,6 @@ func TestLoadBetween(t *testing.T) {
 				ConcurrentJobs:   1.5,
 				Processes:        4,
 				ProcessesPerCore: 2,
-				StableTimeRatio:  0.5,
 			},
 			small,
 		},
@@ -87,7 +86,6 @@ func TestLoadBetween(t *testing.T) {
 				ConcurrentJobs:   1 + 2.0/3,
 				Processes:        2 + 4*2.0/3,
 				ProcessesPerCore: 1 + 4.0/3,
-				StableTimeRatio:  2.0 / 3,
 			},
 			small,
 		},
@@ -97,7 +95,6 @@ func TestLoadBetween(t *testing.T) {
 				ConcurrentJobs:   2,
 				Processes:        12,
 				ProcessesPerCore: 0.75,
-				StableTimeRatio:  1,
 			},
 			large,
 		},
@@ -108,13 +105,12 @@ func TestLoadBetween(t *testing.T) {
 				ConcurrentJobs:   2,
 				Processes:        6,
 				ProcessesPerCore: 3,
-				StableTimeRatio:  1,
 			},
 			small,
 		},
 		{
 			"on two nodes of unknown size the one with most processes counts", unknown, 10, 20,
-			schemas.Load{ConcurrentJobs: 2, Processes: 12, StableTimeRatio: 1}, schemas.Hardware{},
+			schemas.Load{ConcurrentJobs: 2, Processes: 12}, schemas.Hardware{},
 		},
 		{
 			"no time at all", jobs[2], 10, 10,
@@ -122,7 +118,6 @@ func TestLoadBetween(t *testing.T) {
 				ConcurrentJobs:   1,
 				Processes:        8,
 				ProcessesPerCore: 0.5,
-				StableTimeRatio:  1,
 			},
 			large,
 		},
@@ -144,19 +139,11 @@ func TestLoadNow_CountsWhatStillRuns(t *testing.T) {
 		CPUs:     1,
 		Hardware: []schemas.Hardware{small},
 	}, jobs)
-	want := schemas.Load{ConcurrentJobs: 2, Processes: 3, ProcessesPerCore: 1.5, StableTimeRatio: 1}
+	want := schemas.Load{ConcurrentJobs: 2, Processes: 3, ProcessesPerCore: 1.5}
 	if got != want || on != small {
 		t.Errorf("LoadNow = %+v on %+v, want %+v", got, on, want)
 	}
 	if got, _ := schemas.LoadNow(jobs[0], jobs); got.ConcurrentJobs != 1 {
 		t.Errorf("LoadNow of a job among the spans = %+v, want one concurrent job", got)
-	}
-}
-
-func TestLoad_IsStable(t *testing.T) {
-	for ratio, want := range map[float64]bool{1: true, 0.5: true, 0.49: false} {
-		if got := (schemas.Load{StableTimeRatio: ratio}).IsStable(); got != want {
-			t.Errorf("a load that is stable for %g of the time is stable = %t, want %t", ratio, got, want)
-		}
 	}
 }

@@ -137,7 +137,7 @@ func (c *Choice) Text() string {
 		s += ", CPU time " + FormatSeconds(*c.CPUSeconds)
 	}
 	if c.Probability != nil {
-		s += ", SLO met with probability " + FormatProbability(*c.Probability)
+		s += ", probability " + FormatProbability(*c.Probability)
 	}
 	return s
 }

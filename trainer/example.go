@@ -27,7 +27,6 @@ func (x *Example) level() string { return schemas.ModelLevel(x.Model, x.Dataset)
 
 // Reasons for skipping an event or example.
 const (
-	skippedUnstable = "concurrency changed for most of the epoch"
 	skippedFinished = "epoch after the end of its run"
 	skippedStartup  = "first epoch timed by arrival: it includes the start-up"
 	skippedBurst    = "the elastic job used more CPUs than it was granted"

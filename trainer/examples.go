@@ -85,8 +85,6 @@ func (p *Past) example(r *run, e *keptEpoch, isFinal bool, target string) (x Exa
 	x.Model = schemas.TimedModel(x.Model, e.loaders)
 	x.Value = e.seconds / float64(x.Count)
 	switch {
-	case !x.Features.Load.IsStable():
-		return x, p.skip(target, skippedUnstable)
 	case e.timedByArrival && r.epochCount > 1 && e.mayContainStartup:
 		return x, p.skip(target, skippedStartup)
 	case e.hasBurst:

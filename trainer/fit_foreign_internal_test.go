@@ -26,7 +26,7 @@ func examplesWithForeignLoad(seed uint64, runs int, effect float64) (all []Examp
 		wanted := float64(cpus) + effect*hog
 		seconds := 4 * (1 + 8/float64(batch)) / float64(cpus) * max(1, wanted/2) *
 			math.Exp(0.03*random.NormFloat64())
-		load := schemas.Load{ConcurrentJobs: 1, Processes: float64(cpus), StableTimeRatio: 1}
+		load := schemas.Load{ConcurrentJobs: 1, Processes: float64(cpus)}
 		schemas.Foreign{
 			CPU:    schemas.RatioOf(hog / 2).Tenths(),
 			IOWait: schemas.RatioOf(0.5 * random.Float64()).Tenths(),

@@ -93,7 +93,6 @@ func examplesOf(target string, runs []Run) (all []trainer.Example) {
 // start of the run.
 func (r *Run) example(job string, endSeconds float64) trainer.Example {
 	load := r.Load
-	load.StableTimeRatio = 1
 	if r.Hardware.Cores > 0 {
 		load.ProcessesPerCore = load.Processes / float64(r.Hardware.Cores)
 	}

@@ -52,10 +52,11 @@ const terms = inputs
 const foreignVariance = 1. / (foreignScale * foreignScale)
 
 // The prior of the law's coefficients. The coefficient of the costs is 1, because the time of an
-// epoch is proportional to 1/CPUs + balance/batch: CPUs share the samples, not the iterations.
+// epoch is proportional to 1/CPUs + balance/batch: CPUs share the samples, not the iterations. The intercept is
+// much less certain than the loads, so that a load which was always the same explains hardly any of it.
 var (
 	lawMean     = [terms]float64{0, 1}
-	lawVariance = [terms]float64{100, 0.25, 1, 1, foreignVariance, foreignVariance}
+	lawVariance = [terms]float64{1000, 0.25, 1, 1, foreignVariance, foreignVariance}
 )
 
 // law returns the regressors of the law at a point.
