@@ -46,6 +46,10 @@ type Model struct {
 	// OwnLoaders is the number of data loaders in the last epoch of a job that lists several; nil: none ran.
 	OwnLoaders *uint32 `json:"own_loaders,omitempty"`
 
+	// FirstReport is the number of epochs that the last job reported together at first, such as those of a
+	// block of buffered output; 0: none ran.
+	FirstReport uint32 `json:"first_report,omitempty"`
+
 	LastUse uint64 `json:"last_use,omitempty"` // Cluster.uses at its last event
 }
 

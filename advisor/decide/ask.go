@@ -131,6 +131,7 @@ func member(c *cluster.Cluster, j *cluster.Job, now time.Time) Member {
 	}
 	if j.Request != nil {
 		m.Confidence = j.Request.Confidence
+		m.Together = cmp.Or(m.Together, c.Model(j.Request).FirstReport)
 	}
 	if d := j.Deadline(); !d.IsZero() {
 		m.Left = d.Sub(now)

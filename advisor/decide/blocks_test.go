@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"courier/advisor/advisortest"
 	"courier/advisor/cluster"
 	"courier/advisor/decide"
 	"courier/schemas"
@@ -52,6 +53,48 @@ func TestDecide_BlocksOfEpochsAreAwaited(t *testing.T) {
 					t.Errorf("%s: %d ms after epoch %d: %v s are left, want %v", name, after, done, got, left.Seconds())
 				}
 			}
+		}
+	}
+}
+
+// A model whose last job reported ten epochs at first is awaited as long: neither its end nor its probability
+// changes before that block arrives.
+func TestDecide_TheFirstBlockIsAwaited(t *testing.T) {
+	const batch, block, each = 64, 10, 560 * time.Millisecond
+	state, at := cluster.New(), evidenceBegin
+	r, sequence := advisortest.Regressors(t), uint64(0)
+	apply := func(e schemas.Event) {
+		sequence++
+		state.Apply(e, sequence, at)
+	}
+	for _, id := range []string{"a", "b"} {
+		q := request(slo(15 * time.Second))
+		q.JobID, q.Epochs, q.BatchSizes = id, 2*block, []int{batch}
+		stamp := schemas.JobStamp{Stamp: schemas.Stamp{At: at}, JobID: id, Run: 1}
+		apply(&schemas.Submitted{JobStamp: stamp, Request: q})
+		apply(&schemas.Started{JobStamp: stamp, Setting: setting(batch, 2*block), NodeCores: 8})
+		if id == "b" {
+			break
+		}
+		stamp.At, at = at.Add(block*each), at.Add(block*each)
+		for epoch := uint32(1); epoch <= block; epoch++ {
+			apply(&schemas.Epoch{JobStamp: stamp, Setting: setting(batch, 2*block), Epoch: epoch,
+				DurationSeconds: each.Seconds(), FollowingEpochs: block - epoch})
+		}
+		apply(&schemas.Ended{JobStamp: stamp, Setting: setting(batch, 2*block), EpochsDone: block,
+			Outcome: schemas.EventFinished})
+	}
+	var first float64
+	for n := range time.Duration(block) {
+		now := at.Add(n * each)
+		c := decide.Decide(decide.AskRunning(state, state.Job("b"), now), r, now).Chosen
+		ends := (n * each).Seconds() + *c.PredictedSeconds
+		if n == 0 {
+			first = ends
+		}
+		if math.Abs(ends-first) > each.Seconds()/2 || *c.Probability < 0.99 {
+			t.Errorf("after %v: it ends after %.2f s with probability %.3f, want %.2f s", n*each, ends,
+				*c.Probability, first)
 		}
 	}
 }

@@ -56,7 +56,7 @@ type Member struct {
 	Confidence   float64       // of its SLO
 
 	ObservedEpochs []cluster.ObservedEpoch // of its run, which correct its prediction
-	Together       uint32                  // number of epochs in its last report
+	Together       uint32                  // number of epochs in its last report, or usually in the first
 }
 
 // EpochsDone returns the epochs that a running job has completed.

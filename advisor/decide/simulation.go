@@ -40,19 +40,19 @@ type plannedJob struct {
 	startup  float64         // remaining seconds of its start-up
 	epochs   float64         // remaining epochs
 	spent    float64         // seconds since the end of its last epoch
-	block    float64         // epochs that its last event reported together; 0: none
+	block    float64         // epochs that its next report has, as far as is known; 0: unknown
 
 	times map[nodeLoad]evidence.EpochTime // of a running job, for all forecasts; nil for the added job
 }
 
 // setProgress sets the progress of a running job in its start-up or in its current epoch.
 func (j *plannedJob) setProgress(m *Member, startup evidence.Distribution) {
+	if len(m.ObservedEpochs) > 0 || m.Together > heldBack {
+		j.block = float64(max(1, min(m.Together, m.epochsLeft())))
+	}
 	switch {
 	case m.EpochsDone > 0 || !startup.Known():
 		j.spent = m.Since.Seconds()
-		if len(m.ObservedEpochs) > 0 {
-			j.block = float64(max(1, min(m.Together, m.epochsLeft())))
-		}
 	default:
 		left := startup.Median() - m.Since.Seconds() // a start-up may last until the first epoch is reported
 		j.startup, j.spent = max(tinySeconds, left), max(0, -left)
@@ -247,14 +247,18 @@ func IsOverdue(epochs []cluster.ObservedEpoch, together uint32, since time.Durat
 	return since.Seconds() > overdueEpochs*usual
 }
 
+// heldBack is the number of epochs of a first report: the first epoch may wait until the second one confirms
+// that it was read well.
+const heldBack = 2
+
 // leastLeft is the share of an epoch that is left until its event.
 const leastLeft = 0.05
 
 // unreported returns the part of the remaining epochs that has passed without an event. Epochs that are
 // overdue are expected to take as much longer as they are overdue, and it is negative then.
 func (j *plannedJob) unreported(spent float64) float64 {
-	if j.block == 0 { // the first epoch may be held back until the second one confirms that it was read well
-		return min(spent, max(1, min(2, j.epochs))-leastLeft)
+	if j.block == 0 {
+		return min(spent, max(1, min(heldBack, j.epochs))-leastLeft)
 	}
 	return min(spent, j.block-max(leastLeft, spent-j.block))
 }
