@@ -19,9 +19,6 @@ func (r *Reader) Finish() ReadResult {
 	r.rejectFuture()
 	seen := map[string]int{}
 	for _, run := range r.found.Runs {
-		if run.kept != nil {
-			continue
-		}
 		content := run.content()
 		run.name(content, seen[content])
 		seen[content]++
@@ -105,9 +102,6 @@ const minDigits = 6
 // timeText returns the time of the run, or the times of its epochs, as text, and the number of
 // significant digits of the distinct times.
 func (r *PastRun) timeText() (text string, digits int) {
-	if r.kept != nil { // events with their own IDs
-		return "", 0
-	}
 	times := []string{strconv.FormatFloat(r.Seconds, 'f', -1, 64)}
 	for i := range r.Epochs {
 		times = append(times, strconv.FormatFloat(r.Epochs[i].Seconds, 'f', -1, 64))

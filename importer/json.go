@@ -21,20 +21,15 @@ var epochLists = [...]string{"epoch_seconds", "accuracies", "losses"}
 // maxDocument is the maximum size of a JSON document of several lines.
 const maxDocument = 256 << 20
 
-// json reads lines with one run, one epoch or one Courier event each, or a document. A run or an epoch
+// json reads lines with one run or one epoch each, or a document. A run or an epoch
 // has the fields of a row of a CSV file, those of objects in it have names such as config.batch_size. A run may
 // have lists with a value per epoch, such as "epoch_seconds":[2.5,2.1,2.2].
-//
-// An event is {"subject":…,"event":…}, with the body of a message of the log. Events keep their IDs.
 //
 // A document is a list of such objects, an object with one such list, whose other fields are those of
 // each row, or the pods or jobs of Kubernetes.
 func (r *Reader) json(name string, in io.Reader) error {
 	b := bufio.NewReaderSize(in, 64<<10)
-	s := &jsonSource{
-		table:  r.newTable(name, nil),
-		events: &eventRuns{Reader: r, runs: map[runKey]*PastRun{}},
-	}
+	s := jsonSource{r.newTable(name, nil)}
 	head, err := b.Peek(b.Size())
 	if err != nil && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("read %s: %w", name, err)
@@ -64,13 +59,9 @@ func (r *Reader) json(name string, in io.Reader) error {
 }
 
 // jsonSource is the state of reading a source.
-type jsonSource struct {
-	*table
-	events *eventRuns
-}
+type jsonSource struct{ *table }
 
-func (s *jsonSource) end() error {
-	s.events.end()
+func (s jsonSource) end() error {
 	if s.table.columns == nil && len(s.sample) == 0 {
 		return nil
 	}
@@ -89,7 +80,7 @@ func standard(text []byte) []byte {
 }
 
 // value reads a line or a document, which has only numbers that JSON allows.
-func (s *jsonSource) value(line int, text []byte) error {
+func (s jsonSource) value(line int, text []byte) error {
 	var list []json.RawMessage
 	if json.Unmarshal(text, &list) == nil {
 		return s.rows(line, nil, list)
@@ -100,11 +91,6 @@ func (s *jsonSource) value(line int, text []byte) error {
 			err = errors.New("null")
 		}
 		return s.add(record{line: line, broken: refuse(ReasonUnreadable, "", "not a JSON object: %s", err)})
-	}
-	at := Place{s.name, line}
-	if fields["event"] != nil && fields["event"][0] == '{' {
-		s.events.event(at, textOf(fields["subject"]), fields["event"])
-		return nil
 	}
 	if name, list := nested(fields); list != nil && s.areRows(list[0], fields) {
 		delete(fields, name)
@@ -118,7 +104,7 @@ func (s *jsonSource) value(line int, text []byte) error {
 // areRows reports whether the elements of a list in an object are rows: they are epochs, or jobs with a state, or
 // have the configuration of runs, and the object has no state or time of its own. Other lists, such as those of
 // tags or of phases, belong to the run that the object is.
-func (s *jsonSource) areRows(element json.RawMessage, object map[string]json.RawMessage) bool {
+func (s jsonSource) areRows(element json.RawMessage, object map[string]json.RawMessage) bool {
 	var inner map[string]json.RawMessage
 	if json.Unmarshal(element, &inner) != nil {
 		return false
@@ -140,7 +126,7 @@ func (s *jsonSource) areRows(element json.RawMessage, object map[string]json.Raw
 }
 
 // rows reads the elements of a list as rows, which have constants besides.
-func (s *jsonSource) rows(line int, constants map[string]string, list []json.RawMessage) error {
+func (s jsonSource) rows(line int, constants map[string]string, list []json.RawMessage) error {
 	for _, element := range list {
 		var fields map[string]json.RawMessage
 		if err := json.Unmarshal(element, &fields); err != nil || fields == nil {
@@ -158,7 +144,7 @@ func (s *jsonSource) rows(line int, constants map[string]string, list []json.Raw
 }
 
 // object reads an object as a row.
-func (s *jsonSource) object(line int, constants map[string]string, fields map[string]json.RawMessage) error {
+func (s jsonSource) object(line int, constants map[string]string, fields map[string]json.RawMessage) error {
 	row := record{line: line, cells: maps.Clone(constants)}
 	if row.cells == nil {
 		row.cells = map[string]string{}

@@ -2,10 +2,8 @@ package importer_test
 
 import (
 	"testing"
-	"time"
 
 	"courier/importer"
-	"courier/schemas"
 )
 
 func TestReader_JSONLines(t *testing.T) {
@@ -131,92 +129,5 @@ func TestReader_Pods(t *testing.T) {
 		"refused: pods.json: outcome (status.phase): the run is running: only ended runs can be imported\n"
 	if got := brief(read(t, importer.Options{Now: now}, "pods.json", pods)); got != want {
 		t.Errorf("got %s\nwant %s", got, want)
-	}
-}
-
-// event writes an event as a line of JSON.
-func event(t *testing.T, e schemas.Event) string {
-	t.Helper()
-	body, err := schemas.Marshal(e)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return `{"subject":"` + e.Subject() + `","sequence":7,"event":` + string(body) + "}\n"
-}
-
-// Events keep their IDs.
-func TestReader_JSONEvents(t *testing.T) {
-	at := func(s float64) time.Time { return since.Add(time.Duration(s * float64(time.Second))) }
-	set := schemas.Setting{Model: "m", BatchSize: 64, CPUs: 2, Epochs: 2, Nodes: []string{"n"}}
-	stamp := func(id string, s float64) schemas.JobStamp {
-		return schemas.JobStamp{Stamp: schemas.Stamp{EventID: id, At: at(s)}, JobID: "j", Run: 2}
-	}
-	started := &schemas.Started{JobStamp: stamp("j/2/started", 0), Setting: set}
-	epoch := func(n uint32, s, seconds float64) *schemas.Epoch {
-		return &schemas.Epoch{
-			JobStamp:        stamp(schemas.EpochID("j", 2, n), s),
-			Setting:         set,
-			Epoch:           n,
-			DurationSeconds: seconds,
-			DurationSource:  schemas.DurationReported,
-		}
-	}
-	finished := &schemas.Ended{
-		JobStamp:        stamp("j/2/finished", 5),
-		Setting:         set,
-		Outcome:         schemas.EventFinished,
-		EpochsDone:      2,
-		DurationSeconds: 5,
-	}
-	advice := `{"subject":"job.j.advice","event":{"event_id":"j/3/advice"}}` + "\n"
-	for _, c := range []struct {
-		name   string
-		events []schemas.Event
-		more   string
-		want   string
-	}{
-		{
-			"a run", []schemas.Event{started, epoch(1, 2.5, 2), epoch(2, 4.5, 2), finished},
-			advice, "m b64 c2 e2 on n from 2020-10-21T00:00:00 5s finished 1:2 2:2\n",
-		},
-		{
-			"its start is not there",
-			[]schemas.Event{epoch(1, 2.5, 2), epoch(2, 4.5, 2), finished}, "",
-			"m b64 c2 e2 on n from 2020-10-21T00:00:00.5 4.5s finished 1:2 2:2\n",
-		},
-		{
-			"an epoch is not there", []schemas.Event{started, epoch(1, 2.5, 2), finished}, "",
-			"refused: log.jsonl:1: epochs: expected 2 epochs, found 1\n",
-		},
-		{
-			"the run has no end", []schemas.Event{started, epoch(1, 2.5, 2)}, "",
-			"refused: log.jsonl:1: run 2 of job j has no finished, failed or cancelled event\n",
-		},
-		{
-			"times go back", []schemas.Event{started, epoch(1, 2.5, 2), epoch(2, 2, 2), finished},
-			"",
-			"refused: log.jsonl:1: at: j/2/2 at 2020-10-21 00:00:02 +0000 UTC follows a later event, or the end of" +
-				" its run\n",
-		},
-		{
-			"a value out of range", []schemas.Event{started, epoch(1, 2.5, 0)}, "",
-			"refused: log.jsonl:2: event: duration_seconds: missing or 0; want a time above 0\n" +
-				"refused: log.jsonl:1: run 2 of job j has no finished, failed or cancelled event\n",
-		},
-	} {
-		lines := ""
-		for _, e := range c.events {
-			lines += event(t, e)
-		}
-		f := read(t, importer.Options{Now: now}, "log.jsonl", lines+c.more)
-		if got := brief(f); got != c.want {
-			t.Errorf("%s:\n got %s\nwant %s", c.name, got, c.want)
-		}
-		for _, r := range f.Runs {
-			events := r.Events()
-			if last := events[len(events)-1].ID(); last != "j/2/finished" || len(events) != len(c.events) {
-				t.Errorf("%s: %d events to %s, want those of the file", c.name, len(events), last)
-			}
-		}
 	}
 }

@@ -36,7 +36,9 @@ func NewPublisher(ctx context.Context, b *bus.Bus) (*Publisher, error) {
 		return nil, fmt.Errorf("read the log: %w", err)
 	}
 	o := bus.FollowOptions{Stream: schemas.StreamJob, LastPerSubject: true}
-	for _, kind := range runEvents {
+	for _, kind := range []string{
+		schemas.EventStarted, schemas.EventEpoch, schemas.EventFinished, schemas.EventFailed, schemas.EventCancelled,
+	} {
 		o.Subjects = append(o.Subjects, schemas.JobSubject("*", kind))
 	}
 	return p, b.Read(ctx, o, func(r bus.Record) error {

@@ -32,9 +32,8 @@ type PastRun struct {
 	Accuracy  *float64    // final accuracy, 0 to 1; nil: unknown
 	Epochs    []PastEpoch // empty: only the total time is known
 
-	StartedAt time.Time       // without timestamps: zero until it is scheduled
-	timeless  bool            // the source has no timestamps
-	kept      []schemas.Event // original events, if the source has them
+	StartedAt time.Time // without timestamps: zero until it is scheduled
+	timeless  bool      // the source has no timestamps
 }
 
 // PastEpoch is one epoch of a Run.
@@ -61,9 +60,6 @@ func duration(seconds float64) time.Duration {
 // Events returns the run's events in the order of publication. The last one is the end, so that a
 // log that contains the end contains the whole run.
 func (r *PastRun) Events() []schemas.Event {
-	if r.kept != nil {
-		return r.kept
-	}
 	events := []schemas.Event{r.started(r.JobID)}
 	for i := range r.Beside {
 		id := fmt.Sprintf("%s-beside-%d", r.JobID, i+1)

@@ -26,6 +26,8 @@ type epochState struct {
 	startupSeconds *float64  // until the first epoch; nil: unknown
 	requested      uint32    // epochs that the user asked for; 0: unknown
 	isExceeded     bool      // an epoch above the requested ones was reported
+	isAssumed      bool      // the begin of the first one is unknown
+	isPrinted      bool      // all ended at the same time, so that none is recorded
 
 	held []output.EpochReport // the first ones, which wait for others
 }
@@ -34,23 +36,36 @@ func newEpochState(startedAt time.Time) *epochState {
 	return &epochState{startedAt: startedAt, lastAt: startedAt}
 }
 
-// hold returns the reports that need not wait. The first ones of a job that buffers its output, which
-// arrive together, wait for the next ones, because these show how long an epoch is.
+// hold returns the reports that need not wait. The first ones wait for one that ended later, which shows how
+// long an epoch is, unless it is known when the first of them began.
 func (f *epochState) hold(reports []output.EpochReport) []output.EpochReport {
 	if f.hasReport || len(reports) == 0 {
 		return reports
 	}
 	all := append(f.held, reports...)
-	last := all[len(all)-1].Epoch
 	f.held = nil
-	if len(all) > 1 && together(all) == len(all) && isUntimed(&all[0]) && (f.requested == 0 || last < f.requested) {
+	if isUntimed(&all[0]) && together(all) == len(all) {
 		f.held, all = all, nil
 	}
 	return all
 }
 
-// isUntimed reports whether the time of a first report includes the start-up.
-func isUntimed(r *output.EpochReport) bool { return r.Seconds == 0 && r.BeganAt.IsZero() }
+// rest returns the reports that have waited until the end. The time of several that ended together is unknown:
+// it may be that of a log that was printed.
+func (f *epochState) rest() []output.EpochReport {
+	held := f.held
+	f.held = nil
+	if f.isPrinted = len(held) > 1; f.isPrinted {
+		return nil
+	}
+	return held
+}
+
+// isUntimed reports whether the time of a first report includes the start-up. What the job itself states is taken
+// at once.
+func isUntimed(r *output.EpochReport) bool {
+	return r.Seconds == 0 && r.BeganAt.IsZero() && !r.IsStated
+}
 
 // together returns the number of leading reports that ended at the same time.
 func together(reports []output.EpochReport) (n int) {
@@ -62,10 +77,8 @@ func together(reports []output.EpochReport) (n int) {
 
 // add takes reports, and returns the epochs that are accepted. A number must be greater than the
 // previous one, and at most the number of requested epochs. An epoch without a reported duration lasts
-// from the previous report to this one, by the monotonic clock. The first such duration includes the
-// start-up, unless the start of the epoch was printed. If later reports come with the first ones, the
-// first epochs count as long as these, and the rest of their time is the start-up. Reports whose
-// epochs ended at different times were only held back.
+// from the previous report to this one, by the monotonic clock. Unless the start of the first epoch was printed,
+// the first epochs count as long as the later ones that come with them, and the rest of their time is the start-up.
 func (f *epochState) add(reports []output.EpochReport) (accepted []finishedEpoch) {
 	if !f.hasReport {
 		f.separateStartup(reports)
@@ -84,6 +97,7 @@ func (f *epochState) separateStartup(reports []output.EpochReport) {
 	if n == len(reports) || !isUntimed(&reports[0]) {
 		return
 	}
+	f.isAssumed = true
 	first, last := &reports[0], &reports[n-1]
 	next := &reports[n+together(reports[n:])-1]
 	length := next.At.Sub(last.At) / time.Duration(max(1, int(next.Epoch)-int(last.Epoch)))

@@ -14,7 +14,7 @@ import (
 func TestEpochFold(t *testing.T) {
 	type arrival struct {
 		after   float64 // seconds since the start
-		reports string  // [covered*]number[=seconds][@began][@@reported], separated by spaces
+		reports string  // [covered*]number[=seconds][@began][@@reported][!], separated by spaces
 	}
 	for _, test := range []struct {
 		name     string
@@ -29,17 +29,17 @@ func TestEpochFold(t *testing.T) {
 		},
 		{
 			"the time since the previous report", []arrival{{10, "1"}, {13, "2"}, {17, "3"}},
-			"1=10/arrival 2=3/arrival 3=4/arrival", 0, "-",
+			"1=3/arrival 2=3/arrival 3=4/arrival", 0, "7",
 		},
 		{
 			"reports that arrive together", []arrival{{10, "1"}, {16, "2 3 4"}},
-			"1=10/arrival 2=2/arrival 3=2/arrival 4=2/arrival", 0, "-",
+			"1=2/arrival 2=2/arrival 3=2/arrival 4=2/arrival", 0, "8",
 		},
-		{"missing epochs", []arrival{{10, "1"}, {16, "4"}}, "1=10/arrival 4=2/arrival", 0, "-"},
+		{"missing epochs", []arrival{{10, "1"}, {16, "4"}}, "1=2/arrival 4=2/arrival", 0, "8"},
 		{"a count from 0", []arrival{{10, "0=1"}, {11, "1=1"}}, "1=1/reported 2=1/reported", 0, "9"},
 		{
 			"continued from a checkpoint", []arrival{{10, "7"}, {12, "8"}},
-			"7=10/arrival 8=2/arrival", 0, "-",
+			"7=2/arrival 8=2/arrival", 0, "8",
 		},
 		{
 			"smaller and repeated numbers", []arrival{{10, "5=1"}, {11, "5=1 4=1"}, {12, "6=1"}},
@@ -47,7 +47,7 @@ func TestEpochFold(t *testing.T) {
 		},
 		{"no time passed", []arrival{{0, "1"}, {5, "1 2"}}, "2=5/arrival", 2, "-"},
 		{"reported before the start", []arrival{{1, "1=5"}}, "1=5/reported", 0, "0"},
-		{"a block of rounds", []arrival{{12, "6*6"}, {15, "3*9"}}, "6=2/arrival 9=1/arrival", 0, "-"},
+		{"a block of rounds", []arrival{{12, "6*6"}, {15, "3*9"}}, "6=1/arrival 9=1/arrival", 0, "6"},
 		{"a block with a duration", []arrival{{12, "6*6=1.5"}}, "6=1.5/reported", 0, "3"},
 		{
 			"the start of the first epoch", []arrival{{12, "1@9"}, {16, "2@13"}},
@@ -55,14 +55,16 @@ func TestEpochFold(t *testing.T) {
 		},
 		{
 			"lines that arrived with those of the previous epoch",
-			[]arrival{{12, "1"}, {12, "2@@15"}}, "1=12/arrival 2=3/arrival", 0, "-",
+			[]arrival{{12, "1"}, {12, "2@@15"}}, "", 0, "-",
 		},
 		{"a start that was buffered", []arrival{{12, "1@12"}}, "1=12/arrival", 0, "-"},
 		{
 			"a buffered output", []arrival{{13, "1 2"}, {17, "3 4"}, {23, "5 6"}},
 			"1=2/arrival 2=2/arrival 3=2/arrival 4=2/arrival 5=3/arrival 6=3/arrival", 0, "9",
 		},
-		{"an output that comes at its end", []arrival{{10, "1 2"}}, "1=5/arrival 2=5/arrival", 0, "-"},
+		{"an output that comes at its end", []arrival{{10, "1 2"}}, "", 0, "-"},
+		{"one epoch", []arrival{{10, "1"}}, "1=10/arrival", 0, "-"},
+		{"stated by the job", []arrival{{10, "1!"}, {13, "2"}}, "1=10/arrival 2=3/arrival", 0, "-"},
 		{"a number out of range", []arrival{{1, "1=1"}, {2, "2000000=1"}}, "1=1/reported", 1, "0"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -77,6 +79,7 @@ func TestEpochFold(t *testing.T) {
 				var reports []output.EpochReport
 				for _, text := range strings.Fields(a.reports) {
 					r := output.EpochReport{At: noon.Add(durationOf(a.after))}
+					text, r.IsStated = strings.CutSuffix(text, "!")
 					text, reported, isLate := strings.Cut(text, "@@")
 					if isLate {
 						seconds, err := strconv.ParseFloat(reported, 64)
@@ -107,7 +110,7 @@ func TestEpochFold(t *testing.T) {
 				}
 				add(e.hold(reports))
 			}
-			add(e.held) // at the end
+			add(e.rest())
 			startup := "-"
 			if e.startupSeconds != nil {
 				startup = fmt.Sprint(*e.startupSeconds)

@@ -41,6 +41,10 @@ func (j *job) addHeld(reports []output.EpochReport) {
 	if len(accepted) == 0 {
 		return
 	}
+	if j.epochs.isAssumed {
+		j.screen.messageOnce("the output does not show when its first epoch began: its duration is assumed to be" +
+			" that of the next one")
+	}
 
 	if n := j.output.StepsPerEpoch(); n > 0 && isFirst && !j.reportsElsewhere() && !j.merge.IsMeasuring() {
 		j.screen.message("the output counts steps, not epochs: the %d steps between two evaluations "+
@@ -163,7 +167,7 @@ func (j *job) explainAccuracy(f finishedEpoch) {
 
 // Limits after which the user is informed that no epoch is recognized.
 const (
-	hintAfter = 20 * time.Second
+	hintAfter = time.Minute // importing a framework can take half of it
 	hintLines = 200
 )
 
@@ -182,10 +186,16 @@ func (j *job) hint(now time.Time) {
 
 // hintAtEnd informs the user that the run ended without a recognized epoch, or with too few.
 func (j *job) hintAtEnd() {
+	doubt := j.doubt()
+	if doubt != "" && !j.isRestarting {
+		j.screen.message("%s", doubt)
+	}
 	switch epochs := j.result.Setting.Epochs; {
 	case j.isRestarting:
 	case !j.epochs.hasReport:
-		j.describeOutput("in the whole run")
+		if doubt == "" {
+			j.describeOutput("in the whole run")
+		}
 	case j.epochs.last < epochs && j.process.state.Success():
 		if j.mayStopEarly() {
 			j.screen.message("the command finished early, after epoch %d of %d", j.epochs.last, epochs)
@@ -197,11 +207,23 @@ func (j *job) hintAtEnd() {
 	}
 }
 
+// doubt returns why some epochs of the output are not recorded, or an empty text. The job may have done them, so
+// that it did not finish early.
+func (j *job) doubt() string {
+	switch {
+	case j.epochs.isPrinted:
+		return "all epochs of the output arrived together: nobody has measured them, and none is recorded"
+	case j.output.Repeats() && !j.reportsElsewhere() && !j.merge.IsMeasuring():
+		return "the output counts its epochs once more from the first one: only those of one training are recorded"
+	}
+	return ""
+}
+
 // mayStopEarly reports whether a run that ends by itself with fewer epochs has finished, as the advisor judges it.
 func (j *job) mayStopEarly() bool {
 	q, a, reached := j.o.Request, j.result.Advice, j.result.Accuracy
-	return q.MayStopEarly || a != nil && a.MayStopEarly ||
-		q.TargetAccuracy > 0 && reached != nil && *reached >= q.TargetAccuracy
+	return j.doubt() == "" && (q.MayStopEarly || a != nil && a.MayStopEarly ||
+		q.TargetAccuracy > 0 && reached != nil && *reached >= q.TargetAccuracy)
 }
 
 // describeOutput shows the line that most resembles an epoch, and the pattern that reads it.
@@ -282,6 +304,8 @@ func (j *job) describeExit(e *schemas.Ended) {
 		e.Outcome, e.Reason = schemas.EventCancelled, truncateReason(j.stopReason)
 	case code != 0:
 		e.Outcome, e.Reason = schemas.EventFailed, truncateReason(j.failureReason(exitCode, exitReason))
+	case j.epochs.last < e.Setting.Epochs:
+		e.Reason = j.doubt()
 	}
 	j.result.Cancelled = e.Outcome == schemas.EventCancelled
 }

@@ -16,10 +16,10 @@ func TestHint(t *testing.T) {
 		after      time.Duration
 		want       string // "" for no hint
 	}{
-		{"too early", "loading\n", 19 * time.Second, ""},
+		{"too early", "loading\n", 59 * time.Second, ""},
 		{
-			"after some time", "loading\nstep 7\n", 20 * time.Second,
-			"no epoch recognized after 20 s and 2 lines; the last line is\n  step 7\n",
+			"after some time", "loading\nstep 7\n", time.Minute,
+			"no epoch recognized after 60 s and 2 lines; the last line is\n  step 7\n",
 		},
 		{
 			"after many lines", strings.Repeat("step\n", 200), time.Second,

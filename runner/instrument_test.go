@@ -79,7 +79,7 @@ func TestRun_UnknownBatchSize(t *testing.T) {
 	if err := os.WriteFile(script, []byte(fitScript), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	printing := []string{"sh", "-c", "for i in 1 2 3; do echo epoch $i/3 loss=1 time=0.5s; done"}
+	printing := []string{"sh", "-c", `for i in 1 2 3; do echo "{\"epoch\":$i,\"loss\":1,\"seconds\":0.5}"; done`}
 	for _, test := range []struct {
 		name       string
 		command    []string

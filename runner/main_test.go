@@ -48,7 +48,7 @@ var trainingJobs = map[string]func(arguments []string) int{
 	"percentages": func(arguments []string) int {
 		n, _ := strconv.Atoi(arguments[0])
 		for i := 1; i <= n; i++ {
-			fmt.Printf("{\"epoch\":%d,\"seconds\":1,\"val_acc\":91}\n", i)
+			fmt.Printf("{\"epoch\":%d,\"seconds\":1,\"accuracy\":91}\n", i)
 		}
 		return 0
 	},

@@ -271,7 +271,7 @@ func TestRun_ExplainsItself(t *testing.T) {
 		},
 		{
 			"percentages", trainingCommand("percentages", "3"),
-			[]string{"val acc 91 is read as a percentage: accuracy 0.91"}, []string{"incomplete"}, "", false,
+			[]string{"accuracy 91 is read as a percentage: accuracy 0.91"}, []string{"incomplete"}, "", false,
 		},
 		{"not elastic", trainingCommand("epochs", "3"), []string{unused}, nil, runner.ResizeDocker, false},
 		{"not by Docker", trainingCommand("epochs", "3"), []string{unused}, nil, runner.ResizeControl, true},

@@ -23,6 +23,7 @@ type screen struct {
 	isBarShown bool
 	isMidLine  [2]bool         // the job has not completed its line on that stream
 	isBroken   [2]bool         // a write to that stream failed
+	isJoint    bool            // both streams are the same file
 	said       map[string]bool // formats of messageOnce
 
 	// later has the messages that wait; nil: they are printed at once. A terminal may be paused (Ctrl-S, a
@@ -88,11 +89,23 @@ func (s *screen) printQueued() {
 // newScreen returns a screen. It has a progress bar if that is requested and standard error is a
 // terminal.
 func newScreen(stdout, stderr io.Writer, hasBar bool) *screen {
-	s := &screen{streams: [2]io.Writer{stdout, stderr}, said: map[string]bool{}}
+	s := &screen{streams: [2]io.Writer{stdout, stderr}, said: map[string]bool{}, isJoint: areSame(stdout, stderr)}
 	if hasBar {
 		s.columns = widthOf(stderr)
 	}
 	return s
+}
+
+// areSame reports whether two streams write to the same file, as with 2>&1.
+func areSame(a, b io.Writer) bool {
+	first, isFirst := a.(*os.File)
+	second, isSecond := b.(*os.File)
+	if !isFirst || !isSecond {
+		return false
+	}
+	x, errX := first.Stat()
+	y, errY := second.Stat()
+	return errX == nil && errY == nil && os.SameFile(x, y)
 }
 
 // widthOf returns what reads the width of a terminal; nil if w is not a terminal.
@@ -155,7 +168,7 @@ func (s *screen) print(text string) {
 
 func (s *screen) printNow(text string) {
 	s.clearBar()
-	if s.isMidLine[1] || s.isMidLine[0] && s.columns != nil {
+	if s.isMidLine[1] || s.isMidLine[0] && (s.isJoint || s.columns != nil) {
 		text = "\n" + text
 		s.isMidLine = [2]bool{}
 	}

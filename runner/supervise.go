@@ -199,8 +199,7 @@ func (j *job) closeOutput() {
 		j.addRead(reports)
 	}
 	j.addMeasured(true)
-	j.addHeld(j.epochs.held)
-	j.epochs.held = nil
+	j.addHeld(j.epochs.rest())
 }
 
 // readChannel takes a line of the side channel, or the start of a connection.

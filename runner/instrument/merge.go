@@ -345,7 +345,7 @@ func (m *Merge) complete(u *unit, text *output.EpochReport) output.EpochReport {
 	default: // too short to tell in which epoch the output was printed
 		return r
 	}
-	if r.Loss == nil {
+	if r.Loss == nil && !text.IsLossHeldOut {
 		r.Loss = text.Loss
 	}
 	if !hasMetric(&r) || r.Accuracy == nil && text.Accuracy != nil {

@@ -87,14 +87,19 @@ func (c *course) note(done float64, at time.Time) {
 	c.last, c.lastAt = done, at
 }
 
-// begin returns when the epoch began, if it was as fast before the first instant as after it; zero if too little
-// was seen.
+// at returns when that much was done, if it went on as fast as between the two instants.
+func (c *course) at(done float64) time.Time {
+	share := (done - c.first) / (c.last - c.first)
+	return c.firstAt.Add(time.Duration(float64(c.lastAt.Sub(c.firstAt)) * share))
+}
+
+// begin returns when the epoch began; zero if too little was seen.
 func (c *course) begin() time.Time {
 	seen := c.last - c.first
 	if c.firstAt.IsZero() || seen <= 0 || c.first > seen {
 		return time.Time{}
 	}
-	return c.firstAt.Add(-time.Duration(float64(c.lastAt.Sub(c.firstAt)) * c.first / seen))
+	return c.at(0)
 }
 
 // goesOn reports whether a batch goes on with the first pass, which is not over held-out data by a heading.

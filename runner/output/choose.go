@@ -82,7 +82,7 @@ func (r *chooser) isOfTraining(x *reading) bool {
 // set adds a choice to a report.
 func (c *choice) set(e *EpochReport) {
 	if c.loss != nil {
-		e.Loss = new(c.loss.value) // finite, see isReading
+		e.Loss, e.IsLossHeldOut = new(c.loss.value), c.loss.scope >= scopeTest // finite, see isReading
 	}
 	if c.accuracy != nil {
 		e.Accuracy = validAccuracy(c.accuracyValue)

@@ -21,24 +21,20 @@ const (
 	mostDuration  = 1.05
 )
 
-// Bounds of a report of an earlier training.
-const (
-	moment = 20 * time.Millisecond // within which it is printed
-	leadIn = time.Second           // from the start of the command to the report; a log that is copied comes at once
-)
+// moment is the time within which the report of an earlier training may be printed.
+const moment = 20 * time.Millisecond
 
-// isRetold reports whether the epochs that are held may be of an earlier training: they arrived within a moment,
-// and are said to have taken longer than the command has run, or may be ranked, because they do not begin with
-// the first one.
+// isRetold reports whether the epochs that are held may be of an earlier training: the single line of the first
+// one says that it took longer than the command has run, or they arrived within a moment and may be ranked, because
+// they do not begin with the first one.
 func (r *recogniser) isRetold() bool {
-	if r.readAt.Sub(r.held[0].end) >= moment {
-		return false
+	limit := (r.readAt.Sub(r.beganAt) + time.Second).Seconds() // times may be rounded
+	isLonger := func(x reading) bool {
+		return x.name.kind == kindTime && x.name.flags&flagTotal == 0 && validSeconds(x.value) > limit
 	}
-	hasRun := r.readAt.Sub(r.beganAt)
-	isLonger := func(x reading) bool { return x.name.kind == kindTime && x.value > (hasRun+moment).Seconds() }
-	isOfEarlier := func(b *block) bool { return slices.ContainsFunc(b.readings, isLonger) }
-	return r.first > 1 && r.rises == 1 && !r.isAtEnd ||
-		!r.beganAt.IsZero() && hasRun >= leadIn && slices.ContainsFunc(r.held, isOfEarlier)
+	b := r.held[0]
+	isRanked := r.first > 1 && r.rises == 1 && !r.isAtEnd && r.readAt.Sub(b.end) < moment
+	return isRanked || !r.beganAt.IsZero() && b.lines == 1 && slices.ContainsFunc(b.readings, isLonger)
 }
 
 // confirms reports whether the epochs that are held are trusted.
@@ -133,7 +129,7 @@ func (r *recogniser) event(b *block) EpochReport {
 	isLone := r.isAtEnd && r.rises == 0 // of a bar on a pipe only the last state may be drawn
 	if r.lastNumber > 0 || isLone {
 		e.Epochs = uint32(max(b.number-r.lastNumber, 1))
-	} else if e.BeganAt = r.beginOf(b); e.BeganAt.Before(r.beganAt) {
+	} else if e.BeganAt = r.beginOf(b); e.BeganAt.Before(r.beganAt) || e.At.Sub(e.BeganAt) < moment {
 		e.BeganAt = time.Time{}
 	}
 	r.lastNumber = b.number
@@ -142,6 +138,10 @@ func (r *recogniser) event(b *block) EpochReport {
 	e.Metric.Name = labelWords(e.Metric.Name)
 	return e
 }
+
+// mostUneven is how much longer or shorter than the next one the first epoch may be, if it began where the output
+// says that the training starts.
+const mostUneven = 2
 
 // beginOf returns when the first epoch began; zero if the output does not show it.
 func (r *recogniser) beginOf(b *block) time.Time {
@@ -164,6 +164,13 @@ func (r *recogniser) beginOf(b *block) time.Time {
 		return r.barAt
 	case !r.isFooter && !b.isLate && (b.isHeading() || b.lines > 1 && part < 0.05):
 		return b.begin
+	}
+	if b.lines == 1 && r.startedAt.IsZero() {
+		r.startedAt = r.tableAt
+	}
+	next := following.end.Sub(b.end)
+	if first := b.end.Sub(r.startedAt); first < mostUneven*next && next < mostUneven*first {
+		return r.startedAt
 	}
 	length := b.printedLength(following)
 	if length == 0 {
@@ -234,7 +241,7 @@ func (r *recogniser) confirmsAtEnd() bool {
 		return false
 	}
 	isWhole := last.number == r.requested && len(r.held) > 1
-	wasStopped := r.first == 1 && r.rises == last.number-1 && last.number >= fewEpochs // early
+	wasStopped := r.first == 1 && r.rises == last.number-1 && last.number >= fewEpochs && last.isRow // early
 	return last.hasContent && last.hasScore && (isWhole || wasStopped)
 }
 

@@ -189,11 +189,12 @@ func (r *recogniser) progressOf(l *line, number *field) progress {
 		f := &l.fields[i]
 		isAgain := number != nil && f.value == number.value && r.isAsked(f) || // 1/3 * Epoch 1
 			r.current != nil && f.value == r.current.printed && f.total == float64(r.requested-1) // 0/2 of 3
-		if f == number || isAgain || r.isOfRank(f) || f.name.kind != kindNone || f.name.counter == countsEpochs {
+		isOther := f.name.flags&flagPart != 0 || f.name.kind != kindNone || f.name.counter == countsEpochs
+		if f == number || isAgain || isOther || r.isOfRank(f) {
 			continue
 		}
 		// Counts of samples are excluded, which the report of an epoch has too.
-		isBatch := f.name.flags&(flagConfig|flagPart|flagExcluded) == 0 && f.unit == unitNone &&
+		isBatch := f.name.flags&(flagConfig|flagExcluded|flagTotal) == 0 && f.unit == unitNone &&
 			(f.name.counter == countsRounds && f.isWhole || f.name.counter == countsInner && f.name.unknown == 0) &&
 			!(l.has(isHeldOut) && l.has(mayTrain)) // the report of an epoch counts its batches
 		switch {
@@ -213,7 +214,7 @@ func (r *recogniser) batchOf(l *line, number *field) *field {
 	for i := range l.fields {
 		f := &l.fields[i]
 		isBatch := f.name.counter != countsEpochs && f.total > 0 && !r.isOfRank(f) ||
-			f.name.counter == countsInner && f.name.unknown == 0
+			f.name.counter == countsInner && f.name.unknown == 0 && f.name.flags&flagTotal == 0
 		if f != number && f.isWhole && isBatch && f.name.kind == kindNone {
 			return f
 		}

@@ -1,6 +1,7 @@
 package output
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -42,10 +43,16 @@ func (r *recogniser) advance(l *line, s sighting, metrics int) bool {
 			return false
 		}
 		r.rises++
+		if batch := r.batchOf(l, s.field); batch == nil || batch.value == 0 {
+			r.headedAt = r.at
+		}
 		r.closeCurrent()
 		r.open(l, s)
 	case s.number == r.current.number && r.current.isPast:
 		return false // the line may belong to another training
+	case s.number == r.current.number && r.aside != 0 && !r.goesOn(l, s):
+		r.repeats()
+		return false
 	case s.number == r.current.number:
 		r.current.isEnded = r.current.isEnded || isEnd(l, r.current)
 	default:
@@ -55,7 +62,7 @@ func (r *recogniser) advance(l *line, s sighting, metrics int) bool {
 		r.drop()
 		r.open(l, s)
 	}
-	s.track.last = s.printed
+	s.track.last, r.aside = s.printed, 0
 	r.numberLine = l.template
 	r.current.isPlain = s.field.name.unknown == 0
 	r.current.isBare = s.field.name.isEmpty() && l.has(isTrainingLoss)
@@ -94,29 +101,33 @@ func (r *recogniser) canSkip(l *line, s sighting) bool {
 func (r *recogniser) rewind(l *line, s sighting) bool {
 	isAgain := s.number == r.first && r.current.number > r.first+1
 	isRanking := s.number != r.first && l.template == r.numberLine && r.at.Sub(r.current.end) < moment
-	if !r.isConfirmed && (isAgain || isRanking) {
+	switch {
+	case !r.isConfirmed && (isAgain || isRanking):
 		s.track.isDead = true
 		r.drop()
-	}
-	if r.current == nil {
-		return false
-	}
-	r.current.isPast = s.track.class == countsEpochs
-	if r.beginsAgain(l, s) {
-		r.isOver = true
-		if r.isWhole(r.current) {
-			r.closeCurrent()
-		}
+	case s.number == r.first:
+		r.aside = cmp.Or(r.aside, l.template) // until the next number shows what it is
+	case r.aside != 0 && s.number == r.first+1:
+		r.repeats()
+	default:
+		r.current.isPast = s.track.class == countsEpochs
 	}
 	return false
 }
 
-// beginsAgain reports whether a heading begins another training, such as the next fold or trial. A
-// line that another process prints late does not begin one.
-func (r *recogniser) beginsAgain(l *line, s sighting) bool {
-	isLast := r.current.number == r.requested || r.current.number > r.first+1 || len(l.fields) == 1
-	return r.class == countsEpochs && s.number == r.first && l.template == r.numberLine && isLast &&
-		r.current.hasResults
+// repeats ends the reading, because another training has begun to count, such as that of the next fold or trial.
+func (r *recogniser) repeats() {
+	if r.isOver = true; r.isWhole(r.current) {
+		r.closeCurrent()
+	}
+}
+
+// goesOn reports whether the number of the current epoch comes again behind the first one, because an evaluation
+// counted an epoch of its own. Otherwise a second training has come to this number.
+func (r *recogniser) goesOn(l *line, s sighting) bool {
+	batch := r.batchOf(l, s.field)
+	isNew := r.current.templates[l.template] == 0 && l.template != r.aside
+	return s.number > r.first+1 || isNew || batch != nil && r.current.pass.goesOn(batch)
 }
 
 // open begins the block of an epoch with the line that has its number.
@@ -179,18 +190,30 @@ func (r *recogniser) take(l *line, s sighting, hasNumber bool, metrics int) {
 		r.drop()
 		return
 	}
-	if l.flags&flagSummary != 0 || l.flags&flagFile != 0 && !(hasNumber && metrics > 1) {
+	if l.flags&flagSummary != 0 || l.flags&flagFile != 0 && !(hasNumber && metrics > 0) {
 		return
 	}
 	p := r.progressOf(l, s.field)
+	for i := range l.fields {
+		if hasNumber && s.field.name.unknown > 0 && isResult(&l.fields[i]) { // of a part: D epoch 1, loss 0.5
+			n := &l.fields[i].name
+			n.hash, n.unknown = combine(n.hash, s.field.name.hash), n.unknown+1
+		}
+	}
 	section := r.section
 	b := r.next
 	isOfNext := r.isFooter && r.early[l.template] > 0
 	if c := r.current; c != nil && (hasNumber || !r.isBar && !isOfNext && !(c.isEnded && c.templates[l.template] > 0)) {
 		b = c
 	}
-	if b.isPublished || metrics > 0 && !hasNumber && r.doubtful[l.template] > 0 {
+	isAgain := r.isBar && hasNumber && b.lines > 0
+	r.isLagging = r.isLagging || isAgain && !r.isConfirmed && !b.hasResults && metrics > 0
+	if b.isPublished && !(isAgain && r.isLagging) || metrics > 0 && !hasNumber && r.doubtful[l.template] > 0 {
 		return
+	}
+	end := b.end
+	if isAgain { // a bar that moves on first and then shows its values had those of the epoch before
+		b.readings = nil
 	}
 	if f := r.batchOf(l, s.field); f != nil {
 		if hasNumber && section >= scopeTest && b.pass.goesOn(f) {
@@ -206,10 +229,13 @@ func (r *recogniser) take(l *line, s sighting, hasNumber bool, metrics int) {
 		b.end = r.at
 	}
 	b.addLine(l, section, p, hasNumber, r.at)
+	if isAgain {
+		b.end = end
+	}
 	if r.closed != nil && r.closed.templates[l.template] > 0 && b.end.Equal(r.at) {
 		b.familiarEnd = r.at
 	}
-	if b == r.current && (r.isBar || r.endsHere(l, p)) {
+	if b == r.current && (r.isBar && !r.isLagging || r.endsHere(l, p)) {
 		r.closeCurrent()
 	}
 }
@@ -230,6 +256,9 @@ func (r *recogniser) closeCurrent() {
 		return
 	}
 	b.isPublished = true
+	if p := &b.pass; p.line != 0 && b.lastLine == p.line && !r.isBar && !r.followed.isFractional {
+		b.end = b.end.Add(min(r.unseen(p, b.end), max(0, r.at.Sub(b.end)))) // the last batches are not shown
+	}
 	if b.isHeading() && r.class == countsEpochs && !r.isBar {
 		b.end = r.at // that of the last one is not shown
 		if before := r.closed; r.isAtEnd && before != nil && b.begin.Add(before.end.Sub(before.begin)).Before(r.at) {
@@ -249,6 +278,17 @@ func (r *recogniser) closeCurrent() {
 	if !r.isConfirmed && len(r.held) > maxHeld {
 		r.drop()
 	}
+}
+
+// unseen returns how long an epoch went on after the last batch that was shown, at an instant.
+func (r *recogniser) unseen(p *pass, last time.Time) time.Duration {
+	if !r.isAtEnd { // else it is that of the epoch before
+		r.gap = max(0, r.headedAt.Sub(last))
+	}
+	if r.gap == 0 && p.batches > 0 && p.course.last > p.course.first {
+		return p.course.at(p.batches).Sub(last)
+	}
+	return r.gap
 }
 
 // learnClosing keeps the template of the last line of an epoch, if it occurred once and in two

@@ -129,7 +129,7 @@ func (g *Log) field(f *field, l *line) (isHeldOut bool) {
 		r.CPUs = validCount(f.value, schemas.MaxCPUs)
 	case "loaders":
 		r.Loaders = new(validCount(f.value, schemas.MaxLoaders))
-	case "seconds", "duration_seconds", "duration", "time_this_iter_s": // other times may be since the start
+	case "seconds", "duration_seconds", "duration", "time_this_iter_s":
 		f.name.counter = countsEpochs
 	}
 	return g.values.add(g.current.block, f, l)
@@ -142,7 +142,7 @@ func (g *Log) end(at time.Time) []EpochReport {
 		return nil
 	}
 	g.current, g.last, g.isSeen = nil, e.report.Epoch, true
-	e.report.ReportedAt = at
+	e.report.ReportedAt, e.report.IsStated = at, g.isChannel
 	return []EpochReport{g.values.report(e.report, e.block)}
 }
 

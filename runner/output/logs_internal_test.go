@@ -45,11 +45,6 @@ func TestNewLog_ReadsTablesAndJSON(t *testing.T) {
 			[]string{"1 0 1.2 0.61", "2 0 1.1 0.62", "3 0 1 0.63"},
 		},
 		{
-			"times that fall are of the epochs",
-			"epoch,time,val_acc\n1,61,0.5\n2,60,0.6\n3,62,0.7\n",
-			[]string{"1 0 - 0.5", "2 60 - 0.6", "3 62 - 0.7"},
-		},
-		{
 			"a row without a time", "epoch,epoch_time,val_acc\n1,61,\n1,0,0.5\n2,62,0.6\n",
 			[]string{"1 61 - 0.5", "2 62 - 0.6"},
 		},

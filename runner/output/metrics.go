@@ -30,10 +30,7 @@ func labelWords(label string) string {
 
 // Values reads the metrics of epochs from names and values, as loggers and the instrumentation give them. Its zero
 // value is ready for use.
-type Values struct {
-	chooser
-	times epochTimes
-}
+type Values struct{ chooser }
 
 // add adds a value of a line to the epoch b, and reports whether it is a result on held-out data.
 func (m *Values) add(b *block, f *field, l *line) (isHeldOut bool) {
@@ -69,14 +66,11 @@ func (m *Values) report(e EpochReport, b *block) EpochReport {
 		c.loss, m.lossName = nil, 0
 	}
 	c.set(&e)
-	seconds, isEpochTime := 0.0, false
-	for i := range b.readings {
-		x := &b.readings[i]
-		if isEpoch := x.name.counter == countsEpochs; x.name.kind == kindTime && (isEpoch || !isEpochTime) {
-			seconds, isEpochTime = x.value, isEpoch
+	for i := range b.readings { // other times may be since the start
+		if x := &b.readings[i]; x.name.kind == kindTime && x.name.counter == countsEpochs {
+			e.Seconds = x.value
 		}
 	}
-	e.Seconds = m.times.duration(seconds, isEpochTime)
 	return e
 }
 
@@ -92,26 +86,4 @@ func (m *Values) Report(e EpochReport, values map[string]float64) EpochReport {
 	e = m.report(e, b)
 	e.Seconds = seconds
 	return e
-}
-
-// epochTimes distinguishes durations of epochs from times since the start of the training, which only
-// grow. While the times of a file only grow, none is used, and the duration of an epoch is the time
-// between two rows.
-type epochTimes struct {
-	last         float64
-	areDurations bool
-}
-
-// duration returns a time if it is the duration of an epoch, else 0. isEpochTime reports whether the name
-// of the time says that it is one.
-func (t *epochTimes) duration(v float64, isEpochTime bool) float64 {
-	if v == 0 {
-		return 0
-	}
-	t.areDurations = t.areDurations || isEpochTime || t.last > 0 && v <= t.last
-	t.last = v
-	if !t.areDurations {
-		return 0
-	}
-	return v
 }

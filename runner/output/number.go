@@ -64,6 +64,9 @@ func (s *scanner) number(i int) int {
 		f.isWhole, end = f.isWhole && n == 0, end+n
 	}
 	f.value = parseNumber(t[i:end])
+	if part := batchRange.FindSubmatch(t[i:]); f.isWhole && i > 0 && t[i-1] == '[' && part != nil {
+		f.value, end = parseNumber(part[1]), i+len(part[0])-1
+	}
 	return s.suffix(f, begin, end)
 }
 
@@ -161,6 +164,9 @@ func (s *scanner) countsCorrect(f *field) bool {
 	}
 	return last.name.kind.isShare() && math.Abs(value-f.value/f.total) < 0.01
 }
+
+// batchRange matches the first and the last batch of several, as in "Batch [0-100]".
+var batchRange = regexp.MustCompile(`^\d+-(\d+)\]`)
 
 // index matches what follows the index of a name, as in "loss[0] = 0.5" and "Err[0]PerSample = 0.5".
 var index = regexp.MustCompile(`^\](?: ?[=:] ?[-\d]|\pL)`)

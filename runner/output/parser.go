@@ -1,12 +1,17 @@
 package output
 
-import "time"
+import (
+	"bytes"
+	"regexp"
+	"time"
+)
 
 // Parser turns the bytes that a job prints into reports.
 type Parser struct {
 	pattern    *pattern    // the user's; nil: the recogniser reads
 	own        *Log        // of lines of Courier's own format
-	recogniser *recogniser // nil: the lines have a known form
+	recogniser *recogniser // of lines without a known form
+	isKnown    bool        // the lines have a known form
 	rounds     rounds
 	streams    [2]splitter       // standard output and standard error
 	reports    []EpochReport     // of the current call
@@ -21,42 +26,30 @@ type Parser struct {
 // New returns a parser of any output, or of lines that a regular expression describes, if it is not
 // empty. Errors name the flag of the command line that is wrong.
 func New(expression string) (*Parser, error) {
-	p := &Parser{own: NewChannel(), rounds: rounds{least: minBlock}}
-	if expression == "" {
-		p.recogniser = newRecogniser(0)
-		return p, nil
-	}
+	p := &Parser{own: NewChannel(), rounds: rounds{least: minBlock}, recogniser: newRecogniser(0)}
 	var err error
-	p.pattern, err = newPattern(expression)
+	if p.isKnown = expression != ""; p.isKnown {
+		p.pattern, err = newPattern(expression)
+	}
 	return p, err
 }
 
 // SetEpochs sets the number of epochs that the user asked for. It must be called before Write.
-func (p *Parser) SetEpochs(n uint32) {
-	if p.recogniser != nil {
-		p.recogniser.requested = int(n)
-	}
-}
+func (p *Parser) SetEpochs(n uint32) { p.recogniser.requested = int(n) }
 
 // SetStart sets when the command was started, if it is known. It must be called before Write.
-func (p *Parser) SetStart(at time.Time) {
-	if p.recogniser != nil {
-		p.recogniser.beganAt = at
-	}
-}
+func (p *Parser) SetStart(at time.Time) { p.recogniser.beganAt = at }
 
 // Restart returns a parser of the same format for a command that was restarted. The command may
 // count epochs and time from zero, and an unfinished line is discarded.
 func (p *Parser) Restart() *Parser {
-	next := &Parser{own: NewChannel(), rounds: rounds{least: p.rounds.least}}
+	next := &Parser{own: NewChannel(), rounds: rounds{least: p.rounds.least}, isKnown: p.isKnown}
 	next.count, next.last, next.tail = p.count, p.last, p.tail
 	next.own.values.chooser = p.own.values.chooser // what was learnt of percentages is kept
 	if p.pattern != nil {
 		next.pattern = &pattern{expression: p.pattern.expression}
 	}
-	if p.recogniser != nil {
-		next.recogniser = p.recogniser.restart()
-	}
+	next.recogniser = p.recogniser.restart()
 	return next
 }
 
@@ -78,7 +71,7 @@ func (p *Parser) Close(at time.Time, succeeded bool) []EpochReport {
 	if p.pattern != nil {
 		p.reports = append(p.reports, p.pattern.line(nil, true, at)...)
 	}
-	if p.recogniser != nil {
+	if !p.isKnown {
 		p.reports = append(p.reports, p.rounds.add(p.recogniser.finish(at, succeeded), p.recogniser)...)
 		p.reports = append(p.reports, p.rounds.release()...)
 	}
@@ -115,27 +108,45 @@ func (p *Parser) line(line []byte, isFinal bool, at time.Time) {
 		found := p.own.line(line, at)
 		p.reports = append(p.reports, found...)
 		if len(found) > 0 {
-			p.recogniser = nil
+			p.isKnown, p.recogniser = true, newRecogniser(p.recogniser.requested)
 		}
-	case p.recogniser != nil:
-		found := p.recogniser.line(line, at)
-		p.reports = append(p.reports, p.rounds.add(found, p.recogniser)...)
+	case !p.isKnown:
+		for _, part := range parts(line) {
+			found := p.recogniser.line(part, at)
+			p.reports = append(p.reports, p.rounds.add(found, p.recogniser)...)
+		}
 	}
+}
+
+// openBar matches a progress bar without a line break, behind which another line was printed.
+var openBar = regexp.MustCompile(`^[^|]*\d%\|[^|]*\| *\d+/\d+ \[[^\]]*\]`)
+
+// parts returns the bar and the text behind it of a line that has both.
+func parts(line []byte) [][]byte {
+	if bytes.Contains(line, []byte("%|")) {
+		if end := len(openBar.Find(line)); end > 0 && end < len(line) && line[end] > ' ' {
+			return [][]byte{line[:end], line[end:]}
+		}
+	}
+	return [][]byte{line}
 }
 
 // Recognized reports whether the output contained a line of a known format, or a counter of epochs.
 func (p *Parser) Recognized() bool {
 	r := p.recogniser
-	return p.own.isSeen || r != nil && (r.isConfirmed || r.class == countsEpochs && r.current != nil)
+	return p.own.isSeen || r.isConfirmed || r.class == countsEpochs && r.current != nil
 }
 
 // Exceeded reports whether the output counted more epochs than SetEpochs set.
-func (p *Parser) Exceeded() bool { return p.recogniser != nil && p.recogniser.isExceeded }
+func (p *Parser) Exceeded() bool { return p.recogniser.isExceeded }
+
+// Repeats reports whether the output counted from the first epoch again, as for the next fold or a second training.
+func (p *Parser) Repeats() bool { return p.recogniser.isOver }
 
 // StepsPerEpoch returns the steps between two evaluations that count as an epoch, because the output
 // counts steps alone. It is 0 for all other outputs.
 func (p *Parser) StepsPerEpoch() uint32 {
-	if p.recogniser == nil || p.recogniser.class != countsSteps {
+	if p.recogniser.class != countsSteps {
 		return 0
 	}
 	return p.recogniser.stepsPerEpoch
@@ -160,7 +171,7 @@ func (p *Parser) Tail() (lines []string) {
 // and the line is then the last one.
 func (p *Parser) Suggest() (line, pattern string) {
 	r := p.recogniser
-	if r != nil && r.suggests.rises > 0 && (r.requested == 0 || r.suggests.most <= float64(r.requested)) {
+	if r.suggests.rises && (r.requested == 0 || r.suggests.most <= float64(r.requested)) {
 		return r.suggests.text, r.suggests.pattern
 	}
 	return excerpt(p.last), ""
@@ -173,7 +184,6 @@ const minBlock = 200 * time.Millisecond
 // rounds joins reports of rounds, so that one covers several. Epochs pass.
 type rounds struct {
 	least      time.Duration // minimum time between two reports
-	first      *EpochReport  // the first round, which waits for the next ones: they show how long a round is
 	block      *EpochReport  // rounds that have not been reported
 	reportedAt time.Time
 }
@@ -188,11 +198,7 @@ func (b *rounds) add(found []EpochReport, r *recogniser) []EpochReport {
 			e.Epochs += last.Epochs
 			e.BeganAt = last.BeganAt
 		}
-		b.block = &e
-		switch {
-		case b.reportedAt.IsZero() && e.BeganAt.IsZero():
-			b.first, b.block, b.reportedAt = b.block, nil, e.At
-		case e.At.Sub(b.reportedAt) >= b.least:
+		if b.block = &e; e.At.Sub(b.reportedAt) >= b.least {
 			reports = append(reports, b.release()...)
 		}
 	}
@@ -201,11 +207,9 @@ func (b *rounds) add(found []EpochReport, r *recogniser) []EpochReport {
 
 // release returns the rounds that have not been reported.
 func (b *rounds) release() (reports []EpochReport) {
-	for _, r := range []*EpochReport{b.first, b.block} {
-		if r != nil {
-			reports, b.reportedAt = append(reports, *r), r.At
-		}
+	if b.block != nil {
+		reports, b.reportedAt = append(reports, *b.block), b.block.At
 	}
-	b.first, b.block = nil, nil
+	b.block = nil
 	return reports
 }

@@ -31,16 +31,21 @@ type recogniser struct {
 	barName       uint64          // of a bar that was drawn with nothing done
 	barAt         time.Time       // when it was
 	isBar         bool            // the counter is a bar, which moves when an epoch has ended
+	isLagging     bool            // it moves before it shows the values of the epoch
 	rises         int             // of the counter that is followed
 	isConfirmed   bool
-	stepsPerEpoch uint32    // of an output that counts steps alone
-	beganAt       time.Time // when the command was started; zero: unknown
-	startedAt     time.Time // when a heading said that the training starts; zero: none did
-	isAtEnd       bool      // the output has ended
-	isOver        bool      // the count began again: another training
-	isExceeded    bool      // an epoch above the requested ones ended
-	isShifted     bool      // the numbers were lowered by one when epoch 0 was found to be none
-	closing       uint64    // template of the line that ends an epoch; 0: unknown
+	stepsPerEpoch uint32        // of an output that counts steps alone
+	beganAt       time.Time     // when the command was started; zero: unknown
+	tableAt       time.Time     // when the head of a table came, before the first epoch
+	startedAt     time.Time     // when a heading said that the training starts; zero: none did
+	headedAt      time.Time     // when the last heading of an epoch came
+	gap           time.Duration // from the last batch of an epoch to the heading of the next one
+	isAtEnd       bool          // the output has ended
+	aside         uint64        // template of the line in which the first number came again; 0: another one came since
+	isOver        bool          // the count began again: another training
+	isExceeded    bool          // an epoch above the requested ones ended
+	isShifted     bool          // the numbers were lowered by one when epoch 0 was found to be none
+	closing       uint64        // template of the line that ends an epoch; 0: unknown
 	lastClosing   uint64
 	numberLine    uint64 // template of the last line with a number
 
@@ -77,6 +82,7 @@ func (r *recogniser) restart() *recogniser {
 	}
 	next.isConfirmed, next.class, next.closing = true, r.class, r.closing
 	next.tracks, next.isFooter, next.early, next.isBar = r.tracks, r.isFooter, r.early, r.isBar
+	next.isLagging = r.isLagging
 	next.source, next.ranks = r.source, r.ranks
 	for _, t := range next.tracks {
 		t.last = -1
@@ -99,6 +105,9 @@ func (r *recogniser) read(text []byte) {
 	l := r.scanner.scan(text)
 	isTable := r.table.read(&r.scanner)
 	if isTable && len(l.fields) == 0 {
+		if r.current == nil {
+			r.tableAt = r.at
+		}
 		return
 	}
 	metrics := metricsOf(l)
@@ -125,10 +134,11 @@ func (r *recogniser) read(text []byte) {
 	if hasNumber && l.flags&flagFile != 0 && metrics > 0 && !l.has(mayTrain) {
 		return // a checkpoint is evaluated
 	}
-	if hasNumber && !r.advance(l, s, metrics) {
+	if hasNumber && !r.advance(l, s, metrics) || r.aside != 0 {
 		return
 	}
-	if !hasNumber && l.flags&flagStart != 0 && l.scope == scopeTrain {
+	isStart := l.flags&flagStart != 0 || l.words == 1 && len(l.fields) == 0
+	if isStart && !hasNumber && metrics == 0 && l.scope == scopeTrain {
 		r.start()
 	}
 	isHeading := metrics == 0 || l.fields[0].name.scope == l.scope && r.progressOf(l, nil) != noProgress

@@ -185,6 +185,12 @@ func TestParser_FindsTheBeginOfTheFirstEpoch(t *testing.T) {
 		{"times of epochs", "a\nb\n" + repeat(1, 3, "Epoch {e} loss {v} time 0.9s\n"), 2, 3},
 		{"times since the start", "a\nb\nEpoch 1 loss 3 time 1.5s\nEpoch 2 loss 2 time 2.5s\n" +
 			"Epoch 3 loss 1 time 3.5s\n", 1.5, 3},
+		{"where the training starts", "a\nStarting training\n" + repeat(1, 3, "b\nEpoch {e}: loss {v}\n"), 2, 4},
+		{"the head of a table", "a\nepoch train_loss accuracy\nb\n" + repeat(0, 2, "{e} {v} {a}\n"), 0, 4},
+		{"ranges of batches", "a\n" +
+			repeat(1, 3, "Epoch {e}/3 batch [0-5] loss {w}\nEpoch {e}/3 batch [5-10] loss {v}\n"), 1, 3},
+		{"an end after the last batch that is shown", "a\n" +
+			repeat(0, 2, "[{e}/3][0/4] loss {w}\n[{e}/3][1/4] loss {w}\n[{e}/3][2/4] loss {v}\n"), 2, 5},
 		{"times of something else", "a\nb\n" + repeat(1, 3, "Epoch {e} loss {v} time 0.2s\n"), 0, 3},
 	} {
 		p := newParserFor(t, 3)

@@ -13,6 +13,7 @@ type EpochReport struct {
 	Epochs            uint32    // epochs that the report covers, up to Epoch; 0 means 1
 	Seconds           float64   // duration of one epoch; 0: not reported
 	Loss              *float64  // training loss; nil: not reported
+	IsLossHeldOut     bool      // Loss is that of held-out data: the output has no other
 	Accuracy          *float64  // 0 to 1; nil: not reported
 	Metric            Metric    // behind Accuracy, or a loss on held-out data without one
 	ValidationSamples uint64    // number of samples behind Accuracy; 0: not reported
@@ -22,6 +23,8 @@ type EpochReport struct {
 	At                time.Time // arrival of its last line
 	ReportedAt        time.Time // arrival of the line that showed that the epoch had ended
 	BeganAt           time.Time // arrival of the first line about the epoch; zero: unknown
+
+	IsStated bool // in Courier's own format
 
 	Phases schemas.Phases // measured inside the training
 }

@@ -6,7 +6,8 @@ import "regexp"
 type suggestion struct {
 	text, pattern string
 	name          uint64
-	rank, rises   int
+	rank          int
+	rises         bool // the pattern has read a higher number in another line
 	last, most    float64
 }
 
@@ -19,9 +20,14 @@ func (s *suggestion) note(l *line, metrics int) {
 		switch {
 		case f.name.counter < countsInner || !f.isWhole || !isNamed || len(l.text) > maxExcerptBytes:
 		case rank > s.rank:
-			*s = suggestion{string(l.text), patternOf(l, i), f.name.hash, rank, 0, f.value, f.value}
+			*s = suggestion{string(l.text), patternOf(l, i), f.name.hash, rank, false, f.value, f.value}
 		case f.name.hash == s.name:
-			s.rises += boolInt(f.value > s.last)
+			if f.value > s.last && !s.rises {
+				found := regexp.MustCompile(s.pattern).FindSubmatch(l.text)
+				if s.rises = found != nil && parseNumber(found[1]) == f.value; !s.rises {
+					s.name = 0 // a pattern that does not read this line is not shown
+				}
+			}
 			s.last, s.most = f.value, max(f.value, s.most)
 		}
 	}

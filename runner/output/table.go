@@ -45,12 +45,15 @@ func (t *table) read(s *scanner) bool {
 	if len(t.cells) != n && !isBar {
 		return false
 	}
-	rest := slices.Clone(s.fields)
+	rest, behind := slices.Clone(s.fields), len(s.text)
+	if isBar {
+		behind = bar.FindIndex(s.text)[0]
+	}
 	if !t.row(s) {
 		return false
 	}
 	for _, f := range rest { // the progress of a bar behind the row
-		if isBar && f.total > 0 && f.name.isEmpty() && len(s.fields) < maxFields && f.lead == 0 {
+		if f.begin > behind && f.total > 0 && f.name.isEmpty() && len(s.fields) < maxFields {
 			s.fields = append(s.fields, f)
 		}
 	}

@@ -134,7 +134,7 @@ var definitions = []struct {
 	{word{kind: kindDistance}, "rmse mse mae l1 l2 mape rmsle squared absolute square reconstruction"},
 	{word{kind: kindPerplexity}, "ppl perplexity"},
 	{word{scope: scopeTrain}, `
-		train training learn trn tr 训练 訓練 学習 훈련 학습 обучение entraînement entrenamiento treino`},
+		train training learn trn tr finetune finetuning fine-tuning 训练 訓練 学習 훈련 학습 обучение entraînement entrenamiento treino`},
 	{word{scope: scopeValidation}, `
 		val valid validation validating dev eval evaluation evaluating evaluate holdout heldout held-out vld vali cv 验证
 		驗證 検証 검증 валидация validierung validación validação validate doğrulama`},
@@ -157,10 +157,12 @@ var definitions = []struct {
 	{word{kind: kindTime, flags: flagPart}, "eta remaining left latency lasts"},
 	{word{flags: flagPart}, `
 		data iter_time load loading loader forward backward step_time startup expected exp estimated reader
-		saving optim collection computation inference preprocess until io per started wait fwd bwd sync
+		saving optim collection computation inference preprocess until io per wait fwd bwd sync
 		evaluated compile`},
 	{word{flags: flagPart | flagEnd}, "finish"},
-	{word{flags: flagStart}, "start starting begin"},
+	{word{flags: flagStart}, "start starting begin beginne begins début inicio начало 开始 開始"},
+	{word{flags: flagStart | flagPart}, "started"},
+	{word{flags: flagStart | flagMean | flagNeutral}, "running"},
 	{word{flags: flagTotal}, "total wall overall whole"},
 	{word{flags: flagTotal | flagWeak}, "cumulative"},
 	{word{flags: flagExcluded}, `
@@ -184,7 +186,7 @@ var definitions = []struct {
 	{word{flags: flagFile}, `
 		checkpoint checkpoints saved saving save improved improve wrote writing early-stopping stopped reverting
 		snapshot`},
-	{word{flags: flagMean | flagNeutral}, "avg mean average averaged running"},
+	{word{flags: flagMean | flagNeutral}, "avg mean average averaged"},
 	{word{flags: flagPart | flagNeutral}, "value"}, // the loss of a value is a part, and the value of a loss is not
 	{word{flags: flagPart}, "critic actor policy surrogate vf"},
 	{word{flags: flagNeutral}, `

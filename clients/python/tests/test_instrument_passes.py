@@ -263,6 +263,20 @@ class PassesTest(UnitsTest):
         s.finish()
         self.assertEqual([(u.batches, u.position) for u in s.units], [(10, (0, 0)), (10, (1, 0))])
 
+    def test_epochs_without_a_step(self):
+        for has_loop in True, False:
+            s = Script()
+            a, v = s.loader(2), s.loader(3)  # the validation computes gradients, too
+            for epoch in s.epochs(4) if has_loop else range(4):
+                for p in s.iterate(a):
+                    p.gradients += 1
+                    if epoch % 2 == 0:
+                        s.step()
+                for p in s.iterate(v):
+                    p.gradients += not has_loop
+            s.finish()
+            self.assertEqual([u.batches for u in s.units], [2] * 4)
+
     def test_interrupted(self):
         s = Script()
         a = s.loader(10)

@@ -37,6 +37,7 @@ class Pass:
         self.last = began  # when the last batch came
         self.before = 0  # batches for the step before
         self.parts = 0  # series of batches without a step between them
+        self.gradients = 0  # batches for which gradients were computed
 
 
 class Unit:
@@ -133,6 +134,8 @@ class Tracker:
         if p not in self.open:
             return
         self.open.remove(p)
+        if p.unit is None and p.gradients > 1 and self._has_trained(p.loader):
+            self._credit(p, self.unit and self.unit.position, None)
         self._closed, unit = p, self.unit
         ended = now if is_exhausted else p.last
         if unit is None or not p.batches or p.began < unit.began and p.unit is not unit:
@@ -143,6 +146,11 @@ class Tracker:
             if p.parts == 1:  # else there is training between them
                 unit.evaluations.append((p.began, ended))
             unit.is_evaluated |= not any(q.unit is unit for q in self.open)
+
+    def _has_trained(self, loader):
+        """Whether gradients of a pass are those of a training that makes its next step in a later epoch."""
+        known = [unit for unit in (self.unit, self.previous) if unit is not None]
+        return any(unit.position is not None or loader.key in unit.loaders for unit in known)
 
     # Steps
 
@@ -204,7 +212,7 @@ class Tracker:
 
     def _finish_unit(self, now, goes_on, is_error=False):
         unit, before, self.unit = self.unit, self.previous, None
-        if not unit.steps:  # only evaluations
+        if not unit.steps and not unit.loaders:  # only evaluations
             return
         unit.ended = unit.until = now
         if before is None or (before.position or ())[1:] != (unit.position or ())[1:]:

@@ -33,7 +33,7 @@ class Torch(Tracker):
 
     def __init__(self, owner):
         self._session = owner
-        self.has_steps = False
+        self.has_steps = self.has_optimizer = False
         self._first, self._count = None, 0  # the time of the first step of all, and their number
         self._next_progress = 0.0
         self.open = []
@@ -106,11 +106,16 @@ class Torch(Tracker):
     def backward(self):
         """Gradients were computed. Until an optimizer makes a step, this counts as one within the script's
         loop over epochs: some scripts update by hand, and some steps are in graphs of torch.compile."""
-        if not (self._session.fit or _is_traced()) and self.position() is not None:
+        if self.has_steps:
+            for p in self.open:
+                p.gradients += p.fresh > 0
+        elif not (self._session.fit or _is_traced()) and self.position() is not None:
             self._step(None, clock())
 
-    def _end_last(self, *args):
-        super()._end_last(*args)
+    def _end_last(self, unit, before, *args):
+        super()._end_last(unit, before, *args)
+        # A single epoch without a step of an existing optimizer has only tried a batch.
+        unit.is_partial |= before is None and self.has_optimizer and set(unit.optimizers) == {None}
         self.has_steps = False  # another loop may update in another way
 
     def cleared(self):
@@ -269,15 +274,18 @@ def optimizers(module):
 
     gradients(module.Optimizer)
     # Creating one takes long, because it imports the compiler. It may be within the first epoch.
-    observe(module.Optimizer, "__init__", before=lambda call: loop.here(search=True))
+    def created(call):
+        loop.has_optimizer = True
+        loop.here(search=True)
+
+    observe(module.Optimizer, "__init__", before=created)
     tensor = sys.modules["torch"].Tensor
     original, computed = tensor.backward, quietly(loop.backward)
 
     @functools.wraps(original)
     def backward(*args, **kwargs):  # not observe(): this runs at every step
         result = original(*args, **kwargs)
-        if not loop.has_steps:
-            computed()
+        computed()
         return result
 
     tensor.backward = backward
