@@ -129,7 +129,7 @@ var modules = map[string][]string{
 	"github.com/go-faster/city":           {"store"},
 	"github.com/dmitryikh/leaves":         {"regress/treefile"},
 	"gonum.org/v1/gonum": {
-		"explore", "regress/anova", "regress/evidence", "regress/leastsquares",
+		"explore", "regress/anova", "regress/baseline", "regress/evidence", "regress/leastsquares",
 	},
 	"golang.org/x/sync": {
 		"advisor", "gateway", "regress/baseline", "regress/evidence", "services", "services/courier",

@@ -280,7 +280,7 @@ func (b *Bus) explainNoAnswer(subject string, err error) error {
 	message := "no answer to " + subject + " in time"
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
-		message = "no service answers " + subject + "; is courier running?"
+		message = "no service of Courier answers " + subject
 	case !b.nc.IsConnected():
 		message = "nats at " + b.address + " does not answer"
 	}

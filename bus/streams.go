@@ -191,9 +191,8 @@ type StreamInfo struct {
 	First, Last uint64 // sequences; First is Last+1 in an empty stream
 	Messages    uint64
 	Bytes       uint64
-	FirstAt     time.Time     // when the oldest message was stored; zero for an empty stream
-	MaxBytes    int64         // below 1: unlimited
-	MaxAge      time.Duration // 0: unlimited
+	FirstAt     time.Time // when the oldest message was stored; zero for an empty stream
+	MaxBytes    int64     // below 1: unlimited
 }
 
 // stream opens a stream, whose cached information is current. The error matches schemas.ErrNotFound if
@@ -219,9 +218,14 @@ func (b *Bus) StreamInfo(ctx context.Context, stream string) (StreamInfo, error)
 	}
 	info := s.CachedInfo()
 	return StreamInfo{
-		At: info.TimeStamp, CreatedAt: info.Created, First: info.State.FirstSeq, Last: info.State.LastSeq,
-		Messages: info.State.Msgs, Bytes: info.State.Bytes, FirstAt: info.State.FirstTime,
-		MaxBytes: info.Config.MaxBytes, MaxAge: info.Config.MaxAge,
+		At:        info.TimeStamp,
+		CreatedAt: info.Created,
+		First:     info.State.FirstSeq,
+		Last:      info.State.LastSeq,
+		Messages:  info.State.Msgs,
+		Bytes:     info.State.Bytes,
+		FirstAt:   info.State.FirstTime,
+		MaxBytes:  info.Config.MaxBytes,
 	}, nil
 }
 

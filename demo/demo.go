@@ -11,13 +11,15 @@ package demo
 import (
 	"context"
 	"math/rand/v2"
+
+	"courier/services"
 )
 
 // Run measures the batch sizes on an idle machine, and runs three jobs with SLOs.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	d := &demo{
 		o:      o,
-		printf: Messages(o.Stderr),
+		printf: services.Messages(o.Stderr),
 		random: rand.New(rand.NewPCG(o.Seed, 0)),
 	}
 	d.printf("Courier is running: web page %s, NATS %s", o.WebPage, o.NATSURL)

@@ -1,12 +1,10 @@
 package demo
 
 import (
-	"fmt"
 	"io"
 	"math/rand/v2"
 
 	"courier/bus"
-	"courier/services"
 )
 
 // Options are the options of Run.
@@ -19,18 +17,6 @@ type Options struct {
 
 	Seed   uint64    // of the order of runs and the random batch sizes
 	Stderr io.Writer // receives messages and the progress bar
-}
-
-// Messages returns a function that prints a line on stderr. On a terminal the line replaces the
-// progress bar.
-func Messages(stderr io.Writer) func(format string, args ...any) {
-	start := ""
-	if services.IsTerminal(stderr) {
-		start = "\r\x1b[K"
-	}
-	return func(format string, args ...any) {
-		fmt.Fprintf(stderr, start+format+"\n", args...)
-	}
 }
 
 // demo is one run of the demo.

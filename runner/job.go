@@ -210,18 +210,10 @@ func (j *job) startedEvent() *schemas.Started {
 		Moves:            j.supportedMoves(),
 	}
 	if end := wallOf(time.Time{}, 0, os.Getenv(slurmEnd)); end.After(e.At) {
-		e.LimitSeconds = j.limitSeconds(end.Sub(e.At).Seconds())
+		e.LimitSeconds = min(end.Sub(e.At).Seconds(), schemas.MaxLimitSeconds)
 	}
 	e.SetHardware(j.hardware())
 	return e
-}
-
-// limitSeconds returns a time limit of Slurm that an event can hold.
-func (j *job) limitSeconds(seconds float64) float64 {
-	if seconds > schemas.MaxLimitSeconds {
-		j.screen.message("%s=%s is later than in ten years, which is recorded instead", slurmEnd, os.Getenv(slurmEnd))
-	}
-	return min(seconds, schemas.MaxLimitSeconds)
 }
 
 // launch starts the program with the current configuration, after a number of completed epochs.

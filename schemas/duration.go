@@ -78,13 +78,11 @@ func ParseDuration(s string) (time.Duration, error) {
 	switch {
 	case err == nil:
 		return d, nil
-	case text != "" && isDigit(text[len(text)-1]):
+	case text != "" && strings.Contains("0123456789", text[len(text)-1:]):
 		return 0, Invalid("slo", `%q: missing unit, use for example "10m"`, Clip(s))
 	}
 	return 0, Invalid("slo", `%q is not a duration such as "10m", "90s", "1h30m" or "2d"`, Clip(s))
 }
-
-func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
 // removeUnitSpaces removes each space before or after a unit. A space between two numbers stays.
 func removeUnitSpaces(s string) string {

@@ -118,9 +118,8 @@ const MaxMessageBytes = 256 << 10
 type Durable struct {
 	Name          string
 	Stream        string
-	MaxAckPending int             // at least three maximum batches
-	AckWait       time.Duration   // at least three insert timeouts
-	BackOff       []time.Duration // delays before redeliveries
+	MaxAckPending int           // at least three maximum batches
+	AckWait       time.Duration // at least three insert timeouts
 }
 
 // StoreDurables returns the consumers of the store.
@@ -132,7 +131,6 @@ func StoreDurables() []Durable {
 			Stream:        stream,
 			MaxAckPending: 3 * MaxBatchMessages,
 			AckWait:       90 * time.Second,
-			BackOff:       RedeliveryDelays(),
 		})
 	}
 	return all

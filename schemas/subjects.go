@@ -1,6 +1,7 @@
 package schemas
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"slices"
@@ -107,19 +108,13 @@ const Operator = "operator"
 // NodeName returns the node name of a host: its name in lower case, truncated to 64 characters,
 // with "-" for every invalid character.
 func NodeName(host string) string {
-	if len(host) > MaxTokenLength {
-		host = host[:MaxTokenLength]
-	}
-	b := []byte(strings.ToLower(host))
+	b := []byte(strings.ToLower(host[:min(len(host), MaxTokenLength)]))
 	for i := range b {
 		if !ValidToken(string(b[i : i+1])) {
 			b[i] = '-'
 		}
 	}
-	if len(b) == 0 {
-		return "node"
-	}
-	return string(b)
+	return cmp.Or(string(b), "node")
 }
 
 // LocalNodeName returns the name of the node on which this process runs.

@@ -41,11 +41,11 @@ func Migrations() (all []Migration) {
 func splitStatements(text string) []string {
 	var all []string
 	var b strings.Builder
-	for _, line := range strings.Split(text, "\n") {
+	for line := range strings.Lines(text) {
 		if strings.HasPrefix(strings.TrimSpace(line), "--") || strings.TrimSpace(line) == "" {
 			continue
 		}
-		b.WriteString(line + "\n")
+		b.WriteString(line)
 		if strings.HasSuffix(strings.TrimSpace(line), ";") {
 			all = append(all, strings.TrimSuffix(strings.TrimSpace(b.String()), ";"))
 			b.Reset()

@@ -27,16 +27,7 @@ const MaxTokenLength = 64
 
 // ValidToken reports whether s matches [a-z0-9_-]{1,64}.
 func ValidToken(s string) bool {
-	if s == "" || len(s) > MaxTokenLength {
-		return false
-	}
-	for i := 0; i < len(s); i++ {
-		c := s[i]
-		if !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '_' || c == '-') {
-			return false
-		}
-	}
-	return true
+	return s != "" && len(s) <= MaxTokenLength && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789_-") == ""
 }
 
 func validateToken(field, s string) error {
@@ -83,19 +74,14 @@ func isControl(c rune) bool {
 
 // OneLine replaces control characters by blanks. So text from other sources can neither break a table
 // nor control a terminal.
-func OneLine(text string) string {
-	return strings.Map(func(c rune) rune {
-		if isControl(c) {
-			return ' '
-		}
-		return c
-	}, text)
-}
+func OneLine(text string) string { return blank(text, "") }
 
 // Printable is OneLine for a text of several lines, whose cells may be separated by tabs.
-func Printable(text string) string {
+func Printable(text string) string { return blank(text, "\n\t") }
+
+func blank(text, except string) string {
 	return strings.Map(func(c rune) rune {
-		if isControl(c) && c != '\n' && c != '\t' {
+		if isControl(c) && !strings.ContainsRune(except, c) {
 			return ' '
 		}
 		return c

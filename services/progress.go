@@ -9,6 +9,9 @@ import (
 	"courier/schemas"
 )
 
+// clearLine removes the line of the cursor from a terminal.
+const clearLine = "\r\x1b[K"
+
 // ProgressBar shows the progress of a command: a line that changes on a terminal, and a line per
 // step elsewhere.
 type ProgressBar struct {
@@ -38,7 +41,7 @@ func (b *ProgressBar) Draw(done int, text string) {
 		strings.Repeat("#", full), strings.Repeat(".", width-full),
 		done, b.Total, text, schemas.FormatSeconds(elapsed))
 	if b.Terminal {
-		fmt.Fprintf(b.out, "\r\x1b[K%s", truncated(line, b.out))
+		fmt.Fprint(b.out, clearLine+truncated(line, b.out))
 	} else {
 		fmt.Fprintln(b.out, line)
 	}
@@ -57,6 +60,25 @@ func truncated(line string, out io.Writer) string {
 func (b *ProgressBar) End() {
 	if b.Terminal {
 		fmt.Fprintln(b.out)
+	}
+}
+
+// Clear removes the bar from a terminal.
+func (b *ProgressBar) Clear() {
+	if b.Terminal {
+		fmt.Fprint(b.out, clearLine)
+	}
+}
+
+// Messages returns a function that prints a line on stderr. On a terminal the line replaces the
+// progress bar.
+func Messages(stderr io.Writer) func(format string, args ...any) {
+	start := ""
+	if IsTerminal(stderr) {
+		start = clearLine
+	}
+	return func(format string, args ...any) {
+		fmt.Fprintf(stderr, start+format+"\n", args...)
 	}
 }
 
@@ -87,6 +109,6 @@ func (p *StepBar) Draw(step string, done, total uint64) {
 // End removes the bar.
 func (p *StepBar) End() {
 	if p.bar != nil {
-		fmt.Fprint(p.Out, "\r\x1b[K")
+		p.bar.Clear()
 	}
 }

@@ -3,6 +3,8 @@ package anova
 import (
 	"math"
 	"slices"
+
+	"gonum.org/v1/gonum/stat"
 )
 
 // addChecks adds the checks of the residuals.
@@ -46,7 +48,7 @@ func brownForsythe(groups [][]float64) (LevelTest, bool) {
 	}
 	between, within := 0.0, 0.0
 	for _, g := range all {
-		mean, deviation := spread(g)
+		mean, deviation := stat.PopMeanStdDev(g, nil)
 		between += float64(len(g)) * (mean - total/n) * (mean - total/n)
 		within += float64(len(g)) * deviation * deviation
 	}

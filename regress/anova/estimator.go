@@ -3,6 +3,7 @@ package anova
 import (
 	"math"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat/distuv"
 )
@@ -25,7 +26,7 @@ func (m *linearModel) estimate() *estimator {
 	factor := mat.NewTriDense(n, mat.Upper, nil)
 	for k, i := range m.kept {
 		for row := range k + 1 {
-			factor.SetTri(row, k, dot(m.space[row], m.matrix[i]))
+			factor.SetTri(row, k, floats.Dot(m.space[row], m.matrix[i]))
 		}
 	}
 	// An ill-conditioned factor is inverted, too; add has dropped dependent columns.
@@ -49,7 +50,7 @@ func (m *linearModel) estimate() *estimator {
 func (e *estimator) solve(space orthogonalBasis, y []float64) *mat.VecDense {
 	projections := mat.NewVecDense(len(space), nil)
 	for k, q := range space {
-		projections.SetVec(k, dot(q, y))
+		projections.SetVec(k, floats.Dot(q, y))
 	}
 	var coefficients mat.VecDense
 	coefficients.MulVec(&e.inverse, projections)

@@ -2,7 +2,8 @@ package anova
 
 import (
 	"fmt"
-	"math"
+
+	"gonum.org/v1/gonum/stat"
 )
 
 // layout assigns columns of the model matrix to the terms of a design: first the intercept, then
@@ -28,7 +29,7 @@ func newLayout(d *Design) (*layout, error) {
 	}
 	for i := range d.Variables {
 		if d.Variables[i].Levels == nil {
-			l.mean[i], l.scale[i] = spread(d.Variables[i].Values)
+			l.mean[i], l.scale[i] = stat.PopMeanStdDev(d.Variables[i].Values, nil)
 		}
 	}
 	for _, t := range terms {
@@ -50,17 +51,6 @@ func newLayout(d *Design) (*layout, error) {
 			ErrTooLarge, len(terms), parameters, runs)
 	}
 	return l, nil
-}
-
-// spread returns the mean and the standard deviation.
-func spread(values []float64) (mean, deviation float64) {
-	for _, x := range values {
-		mean += x / float64(len(values))
-	}
-	for _, x := range values {
-		deviation += (x - mean) * (x - mean) / float64(len(values))
-	}
-	return mean, math.Sqrt(deviation)
 }
 
 // width returns the number of columns of a variable.

@@ -1,6 +1,9 @@
 package anova
 
-import "slices"
+import (
+	"slices"
+	"strconv"
+)
 
 // covariatePoints is the number of points at which the line of a covariate is computed.
 const covariatePoints = 5
@@ -84,7 +87,7 @@ func (m *linearModel) values(v int) []float64 {
 
 func (v *Variable) label(value float64) string {
 	if v.Levels == nil {
-		return formatNumber(value)
+		return strconv.FormatFloat(value, 'g', 5, 64)
 	}
 	return v.Levels[int(value)]
 }

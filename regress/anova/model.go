@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/stat"
 )
 
 // ErrSaturated is wrapped by the error of Fit for a design with too few runs.
@@ -38,7 +41,7 @@ func newModel(l *layout) (*linearModel, error) {
 			l.columns(), runs)
 	}
 	m.rest = m.space.residuals(l.design.Y)
-	m.squares = dot(m.rest, m.rest)
+	m.squares = floats.Dot(m.rest, m.rest)
 	for i, y := range l.design.Y {
 		m.fitted = append(m.fitted, y-m.rest[i])
 	}
@@ -52,7 +55,7 @@ func newModel(l *layout) (*linearModel, error) {
 
 // total returns the sum of squares about the mean.
 func (m *linearModel) total() float64 {
-	_, deviation := spread(m.design.Y)
+	_, deviation := stat.PopMeanStdDev(m.design.Y, nil)
 	return deviation * deviation * float64(len(m.design.Y))
 }
 
@@ -165,7 +168,7 @@ func (m *linearModel) spaces(t term) (others, own orthogonalBasis) {
 func squaresIn(space orthogonalBasis, y []float64) float64 {
 	sum := 0.0
 	for _, q := range space {
-		projection := dot(q, y)
+		projection := floats.Dot(q, y)
 		sum += projection * projection
 	}
 	return sum

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
@@ -29,7 +30,7 @@ func shapiroWilk(values []float64) *Normality {
 		return nil
 	}
 	sorted := slices.Sorted(slices.Values(values))
-	_, deviation := spread(sorted)
+	_, deviation := stat.PopMeanStdDev(sorted, nil)
 	if !(sorted[n-1]-sorted[0] > 0) {
 		return nil
 	}

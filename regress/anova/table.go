@@ -45,7 +45,7 @@ func FromTable(t *table.Table, c ColumnChoice) (*TableDesign, error) {
 		}
 	}
 	for row, cells := range t.Rows {
-		if slices.ContainsFunc(columns, func(k int) bool { return isEmpty(cells[k]) }) {
+		if slices.ContainsFunc(columns, func(k int) bool { return strings.TrimSpace(cells[k]) == "" }) {
 			d.Incomplete++
 			continue
 		}
@@ -74,8 +74,6 @@ func FromTable(t *table.Table, c ColumnChoice) (*TableDesign, error) {
 	d.Interactions, err = c.interactions()
 	return d, err
 }
-
-func isEmpty(cell string) bool { return strings.TrimSpace(cell) == "" }
 
 // interactions returns the names of the variables of all interactions.
 func (c *ColumnChoice) interactions() ([][]string, error) {
@@ -153,5 +151,3 @@ func canonical(cell string) string {
 	}
 	return cell
 }
-
-func formatNumber(x float64) string { return strconv.FormatFloat(x, 'g', 5, 64) }

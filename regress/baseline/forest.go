@@ -139,7 +139,7 @@ func (g *grower) split(sorted [][]int, drawn []float64, depth int) *treeNode {
 	for _, i := range sorted[0] {
 		all.add(g.target[i], drawn[i])
 	}
-	t := &treeNode{value: all.mean()}
+	t := &treeNode{value: all.sum / all.count}
 	if depth == g.maxDepth || !g.bestSplit(t, sorted, drawn, all) {
 		return t
 	}
@@ -192,7 +192,5 @@ func between(a, b float64) float64 {
 type leafSum struct{ count, sum float64 }
 
 func (s *leafSum) add(y, weight float64) { s.count, s.sum = s.count+weight, s.sum+weight*y }
-
-func (s leafSum) mean() float64 { return s.sum / s.count }
 
 func (s leafSum) gain() float64 { return s.sum * s.sum / s.count }

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"courier/regress/leastsquares"
+
+	"gonum.org/v1/gonum/stat"
 )
 
 // Linear fits the linear model of an analysis of variance by least squares: the features with all
@@ -46,7 +48,7 @@ func newLinearModel(d *Dataset) *linearModel {
 			values[i] = row[f]
 		}
 		c := linearColumn{feature: f}
-		if c.mean, c.width = meanAndDeviation(values); c.width == 0 {
+		if c.mean, c.width = stat.PopMeanStdDev(values, nil); !(c.width > 0) {
 			continue
 		}
 		if feature.Levels != nil {
@@ -55,18 +57,6 @@ func newLinearModel(d *Dataset) *linearModel {
 		m.columns = append(m.columns, c)
 	}
 	return m
-}
-
-// meanAndDeviation returns mean and standard deviation.
-func meanAndDeviation(values []float64) (mean, deviation float64) {
-	n := float64(len(values))
-	for _, x := range values {
-		mean += x / n
-	}
-	for _, x := range values {
-		deviation += (x - mean) * (x - mean) / n
-	}
-	return mean, math.Sqrt(deviation)
 }
 
 // width returns the number of inputs, including the constant.

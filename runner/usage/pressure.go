@@ -2,6 +2,7 @@ package usage
 
 import (
 	"bytes"
+	"math"
 	"strconv"
 )
 
@@ -46,7 +47,5 @@ func pressureRatio(before, after *float64, seconds float64) *float64 {
 	if waited == nil || !(seconds > 0) {
 		return nil
 	}
-	text := strconv.FormatFloat(min(*waited/seconds, 1), 'g', 6, 64)
-	ratio, _ := strconv.ParseFloat(text, 64) // FormatFloat writes a valid number
-	return &ratio
+	return new(math.Round(min(*waited/seconds, 1)*1e6) / 1e6)
 }

@@ -9,6 +9,7 @@ import (
 
 	"courier/advisor"
 	"courier/demo"
+	"courier/services"
 	"courier/services/local"
 	"courier/trainer"
 	"courier/workloads/digits"
@@ -36,7 +37,7 @@ func (c *demoCommand) Run(w *environment) error {
 		defer func() { _ = os.RemoveAll(dir) }() // The operating system removes it otherwise.
 	}
 
-	messages := demo.Messages(w.stderr)
+	messages := services.Messages(w.stderr)
 	l, err := c.localFlags(dir).start(w, messages)
 	if err != nil {
 		return err

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -55,11 +54,19 @@ func (c *tuneCommand) Run(w *environment) error {
 	}
 	defer func() { _ = tuning.Close() }() // each line is on disk
 
-	view := &tuningView{out: w.stderr, bar: services.NewProgressBar(w.stderr, 1)}
-	ranking, err := tuning.Run(w.ctx, launcher.Measure, view.show)
-	view.end()
+	bar, printf := services.NewProgressBar(w.stderr, 1), services.Messages(w.stderr)
+	ranking, err := tuning.Run(w.ctx, launcher.Measure, func(p tune.TuningProgress) {
+		if p.Message != "" {
+			printf("courier: %s", p.Message)
+		}
+		if bar.Terminal {
+			bar.Total = max(1, p.Total)
+			bar.Draw(min(p.Done, bar.Total), p.Text)
+		}
+	})
+	bar.Clear()
 	if errors.Is(err, tune.ErrInterrupted) {
-		view.print(fmt.Sprintf("interrupted: the same command continues the tuning in %s", c.Dir))
+		printf("courier: interrupted: the same command continues the tuning in %s", c.Dir)
 		return exitStatus(130)
 	}
 	if ranking == nil {
@@ -91,33 +98,4 @@ func (c *tuneCommand) options() (tune.Options, error) {
 		return o, usagef("--cpus-total: 0 is below 1")
 	}
 	return o, nil
-}
-
-// tuningView shows the progress: a bar on a terminal, with a line above it for each message.
-type tuningView struct {
-	out io.Writer
-	bar *services.ProgressBar
-}
-
-func (v *tuningView) show(p tune.TuningProgress) {
-	if p.Message != "" {
-		v.print(p.Message)
-	}
-	if v.bar.Terminal {
-		v.bar.Total = max(1, p.Total)
-		v.bar.Draw(min(p.Done, v.bar.Total), p.Text)
-	}
-}
-
-// print prints a line, in the place of the bar.
-func (v *tuningView) print(message string) {
-	v.end()
-	fmt.Fprintf(v.out, "courier: %s\n", message)
-}
-
-// end removes the bar.
-func (v *tuningView) end() {
-	if v.bar.Terminal {
-		fmt.Fprint(v.out, "\r\x1b[K")
-	}
 }

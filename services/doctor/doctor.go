@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"courier/bus"
@@ -105,7 +104,6 @@ func (e *Examination) unread(name string, err error) {
 	case errors.Is(err, schemas.ErrNotFound):
 		c.Do = "start a service of Courier, which creates it"
 	case errors.Is(err, schemas.ErrUnavailable):
-		c.Found, _, _ = strings.Cut(c.Found, "; ") // the hint of an error
 		c.Do = "start the service, or check that JetStream has a leader"
 	}
 	e.add(c)

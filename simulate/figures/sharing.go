@@ -158,12 +158,9 @@ func effectiveJobs(running []*sharingJob) float64 {
 	sum, squares := 0.0, 0.0
 	for _, j := range running {
 		sum += j.share
+		squares += j.share * j.share
 	}
-	for _, j := range running {
-		part := j.share / sum
-		squares += part * part
-	}
-	return 1 / squares
+	return sum * sum / squares
 }
 
 // trainingJob is a training on the node. Its loss after a part x of its work is

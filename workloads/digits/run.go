@@ -1,8 +1,8 @@
 package digits
 
 import (
-	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -36,7 +36,7 @@ func Run(ctx context.Context, args []string, stdout io.Writer) error {
 		if err != nil {
 			return err
 		}
-		if err := report(stdout, t.options, r); err != nil {
+		if err := json.NewEncoder(stdout).Encode(r); err != nil {
 			return fmt.Errorf("write epoch %d: %w", number, err)
 		}
 	}
@@ -44,13 +44,11 @@ func Run(ctx context.Context, args []string, stdout io.Writer) error {
 }
 
 func writeUsage(w io.Writer) error {
-	var text bytes.Buffer
-	fmt.Fprint(&text, "Usage: digits [flags]\n\n"+
+	_, err := fmt.Fprint(w, "Usage: digits [flags]\n\n"+
 		"Trains a small network on handwritten digits and writes a line per epoch.\n\n")
 	var o options
 	f := o.flags()
-	f.SetOutput(&text)
+	f.SetOutput(w)
 	f.PrintDefaults()
-	_, err := w.Write(text.Bytes())
 	return err
 }

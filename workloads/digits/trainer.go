@@ -34,19 +34,23 @@ type trainer struct {
 	stopped  bool // written by worker 0 before the first barrier, read after it
 }
 
-// result is the result of one epoch.
-type result struct {
-	epoch    int
-	duration time.Duration // validation included
-	loss     float64       // mean over the training images of the epoch
-	accuracy float64       // ratio of recognized held-out images, 0 to 1
-	images   int           // number of training images, including distorted copies
-	heldOut  int           // number of held-out images
+// epochLine is the line of one epoch.
+type epochLine struct {
+	Epoch     int     `json:"epoch"`
+	Seconds   float64 `json:"seconds"` // validation included
+	Loss      float64 `json:"loss"`    // mean over the training images of the epoch
+	Accuracy  float64 `json:"accuracy"`
+	BatchSize int     `json:"batch_size"`
+	CPUs      int     `json:"cpus"`
+	Samples   int     `json:"samples"` // with distorted copies
+	HeldOut   int     `json:"validation_samples"`
 }
 
 func newTrainer(o options, training, heldOut imageSet) *trainer {
 	t := &trainer{
-		options: o, training: training, heldOut: heldOut,
+		options:  o,
+		training: training,
+		heldOut:  heldOut,
 		params:   make([]float32, parameterCount),
 		exact:    make([]float64, parameterCount),
 		velocity: make([]float64, parameterCount),
@@ -76,7 +80,7 @@ func (t *trainer) addWorkers() {
 
 // epoch trains once on every image and its copies, and then validates on the held-out images. It
 // returns the error of ctx after the current batch, and another error if the loss is not finite.
-func (t *trainer) epoch(ctx context.Context, number int) (result, error) {
+func (t *trainer) epoch(ctx context.Context, number int) (epochLine, error) {
 	start := time.Now()
 	t.shuffler.Shuffle(len(t.order), func(i, j int) {
 		t.order[i], t.order[j] = t.order[j], t.order[i]
@@ -89,18 +93,24 @@ func (t *trainer) epoch(ctx context.Context, number int) (result, error) {
 	}
 	all.Wait()
 	if t.stopped {
-		return result{}, ctx.Err()
+		return epochLine{}, ctx.Err()
 	}
-	r := result{epoch: number, images: len(t.order), heldOut: t.heldOut.len()}
+	r := epochLine{
+		Epoch:     number,
+		BatchSize: t.options.batchSize,
+		CPUs:      t.options.cpus,
+		Samples:   len(t.order),
+		HeldOut:   t.heldOut.len(),
+	}
 	correct := 0
 	for _, w := range t.workers {
-		r.loss += w.loss / float64(len(t.order))
+		r.Loss += w.loss / float64(len(t.order))
 		correct += w.correct
 	}
-	r.accuracy = float64(correct) / float64(t.heldOut.len())
-	r.duration = time.Since(start)
-	if math.IsNaN(r.loss) || math.IsInf(r.loss, 0) {
-		return result{}, fmt.Errorf("epoch %d: the loss is not finite: use a smaller"+
+	r.Accuracy = float64(correct) / float64(t.heldOut.len())
+	r.Seconds = time.Since(start).Seconds()
+	if math.IsNaN(r.Loss) || math.IsInf(r.Loss, 0) {
+		return epochLine{}, fmt.Errorf("epoch %d: the loss is not finite: use a smaller"+
 			" --learning-rate than %g",
 			number, t.options.learningRate)
 	}

@@ -21,7 +21,7 @@ func mustParse(t testing.TB, args ...string) options {
 }
 
 // oneEpoch returns the first epoch of a new trainer.
-func oneEpoch(t testing.TB, args ...string) result {
+func oneEpoch(t testing.TB, args ...string) epochLine {
 	t.Helper()
 	training, heldOut := mustLoad(t)
 	r, err := newTrainer(mustParse(t, args...), training, heldOut).epoch(t.Context(), 1)
@@ -59,9 +59,9 @@ func TestTrainer_CPUsChangeOnlyTheLastBits(t *testing.T) {
 	one := oneEpoch(t, args...)
 	for _, cpus := range []string{"2", "3"} {
 		more := oneEpoch(t, append(args, "--cpus", cpus)...)
-		if math.Abs(more.loss-one.loss) > 1e-3*one.loss || math.Abs(more.accuracy-one.accuracy) > 0.02 {
+		if math.Abs(more.Loss-one.Loss) > 1e-3*one.Loss || math.Abs(more.Accuracy-one.Accuracy) > 0.02 {
 			t.Errorf("with %s CPUs: loss %g and accuracy %g, want about %g and %g as with one CPU", cpus,
-				more.loss, more.accuracy, one.loss, one.accuracy)
+				more.Loss, more.Accuracy, one.Loss, one.Accuracy)
 		}
 	}
 }
@@ -69,8 +69,8 @@ func TestTrainer_CPUsChangeOnlyTheLastBits(t *testing.T) {
 func TestTrainer_MoreCPUsThanImages(t *testing.T) {
 	one := oneEpoch(t, "--augment", "0", "--batch-size", "4")
 	many := oneEpoch(t, "--augment", "0", "--batch-size", "4", "--cpus", "7")
-	if math.Abs(many.loss-one.loss) > 1e-3*one.loss {
-		t.Errorf("loss with 7 CPUs = %g, want %g as with one", many.loss, one.loss)
+	if math.Abs(many.Loss-one.Loss) > 1e-3*one.Loss {
+		t.Errorf("loss with 7 CPUs = %g, want %g as with one", many.Loss, one.Loss)
 	}
 }
 

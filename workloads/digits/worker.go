@@ -27,11 +27,13 @@ func newWorker(t *trainer, index int) *worker {
 	largest := (t.options.batchSize + t.options.cpus - 1) / t.options.cpus
 	source := rand.NewPCG(0, 0)
 	return &worker{
-		trainer: t, index: index,
+		trainer:  t,
+		index:    index,
 		gradient: make([]float32, parameterCount),
 		space:    newSpace(max(largest, validationImages)),
 		labels:   make([]uint8, largest),
-		source:   source, random: rand.New(source),
+		source:   source,
+		random:   rand.New(source),
 	}
 }
 
