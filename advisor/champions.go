@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"courier/advisor/decide"
+	"courier/bus"
 	"courier/schemas"
 )
 
@@ -51,17 +52,13 @@ const (
 
 // fetch reads a file of a champion. While NATS is unavailable it retries until ctx ends.
 func (a *Advisor) fetch(ctx context.Context, digest string) ([]byte, error) {
-	begin, tick := time.Now(), time.NewTicker(fetchRetry)
-	defer tick.Stop()
-	for {
+	for begin := time.Now(); ; {
 		data, err := a.bus.Artifact(ctx, digest)
 		late := errors.Is(err, schemas.ErrNotFound) && time.Since(begin) < fetchTimeout
 		if !late && !errors.Is(err, schemas.ErrUnavailable) {
 			return data, err
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
+		if bus.Sleep(ctx, fetchRetry) != nil {
 			return nil, err
 		}
 	}

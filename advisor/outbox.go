@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"courier/bus"
 	"courier/schemas"
 )
 
@@ -146,7 +147,7 @@ func (o *outbox) send(ctx context.Context) {
 			return // the warning stays unsent, so that no snapshot counts it as published
 		}
 		if isRisk && errors.Is(err, schemas.ErrUnavailable) {
-			pause(ctx, riskRetry)
+			_ = bus.Sleep(ctx, riskRetry) // the next message ends with ctx
 			isRisk = false
 		}
 		o.sent(id, isRisk)

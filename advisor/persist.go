@@ -40,7 +40,7 @@ func (a *Advisor) restore(ctx context.Context) error {
 			a.log.Warn("waiting for NATS to load a snapshot", "error", err)
 			warned = true
 		}
-		pause(ctx, restoreRetry)
+		_ = bus.Sleep(ctx, restoreRetry) // the next attempt ends with ctx
 	}
 }
 

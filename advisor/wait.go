@@ -25,16 +25,6 @@ func every(ctx context.Context, interval time.Duration, do func()) error {
 	}
 }
 
-// pause waits for d or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
-}
-
 // waitFor waits until this advisor has applied JOB up to the sequence, or ctx ends.
 func (a *Advisor) waitFor(ctx context.Context, sequence uint64) {
 	for {

@@ -81,7 +81,7 @@ func (b *Bus) ConsumeBatch(
 		retry := retryAfter(min(attempt, 1)) // short, because an attempt is cheap
 		b.log.Warn("batches restart after a failure",
 			"stream", d.Stream, "retry_seconds", retry.Seconds(), "error", err)
-		if sleep(ctx, retry) != nil {
+		if Sleep(ctx, retry) != nil {
 			return nil
 		}
 	}
@@ -211,7 +211,7 @@ func (r *batcher) finish(ctx context.Context, c *batchBuilder) error {
 		r.log.Warn("batch is handled again after a failure", "stream", r.durable.Stream,
 			"first", c.batch.First, "last", c.batch.Last, "attempt", attempt+1, "error", err)
 		c.batch.Redelivered = true
-		if err := sleep(ctx, retryAfter(attempt)); err != nil {
+		if err := Sleep(ctx, retryAfter(attempt)); err != nil {
 			return err
 		}
 	}

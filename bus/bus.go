@@ -119,7 +119,7 @@ func (b *Bus) dial(ctx context.Context, o *Options, opts []nats.Option) error {
 		if !warned {
 			b.log.Warn("nats is not reachable yet", "url", WithoutSecrets(o.URL), "error", err)
 		}
-		if sleep(ctx, retryDelay) != nil {
+		if Sleep(ctx, retryDelay) != nil {
 			where := "at " + WithoutSecrets(o.URL)
 			if o.Context != "" {
 				where = "by context " + o.Context
@@ -231,8 +231,8 @@ func isRevisionConflict(err error) bool {
 	return errors.As(err, &api) && api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence
 }
 
-// sleep pauses for d. If ctx ends first, it returns ctx's error.
-func sleep(ctx context.Context, d time.Duration) error {
+// Sleep pauses for d. If ctx ends first, it returns ctx's error.
+func Sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

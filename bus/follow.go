@@ -45,7 +45,7 @@ func (b *Bus) Follow(ctx context.Context, o FollowOptions, handle func(Record) e
 			continue
 		}
 		b.log.Debug("follow again", "stream", o.Stream, "from", o.From, "error", err)
-		if sleep(ctx, retryDelay) != nil {
+		if Sleep(ctx, retryDelay) != nil {
 			return nil
 		}
 	}

@@ -114,7 +114,7 @@ func (b *Bus) WatchChampions(ctx context.Context, handle func(c schemas.Champion
 			return nil
 		}
 		b.log.Debug("watch champions again", "error", err)
-		if sleep(ctx, retryDelay) != nil {
+		if Sleep(ctx, retryDelay) != nil {
 			return nil
 		}
 	}

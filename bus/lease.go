@@ -112,7 +112,7 @@ func (l *lease) acquire(ctx context.Context) error {
 		case revision != seen:
 			seen, seenAt = revision, time.Now()
 		}
-		if err := sleep(ctx, l.ttl/10); err != nil {
+		if err := Sleep(ctx, l.ttl/10); err != nil {
 			return err
 		}
 	}

@@ -161,7 +161,7 @@ func (b *Bus) send(
 		if !errors.As(err, &refused) || refused.ErrorCode != duplicateInProcess {
 			return ack, err
 		}
-		if sleep(ctx, inProcessPause) != nil {
+		if Sleep(ctx, inProcessPause) != nil {
 			return nil, fmt.Errorf("an earlier attempt is still being stored: %w", ctx.Err())
 		}
 	}

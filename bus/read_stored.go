@@ -131,7 +131,7 @@ func (b *Bus) visitStored(
 			missing := &schemas.Error{Code: schemas.CodeUnavailable, Message: "the messages are not there yet"}
 			return fmt.Errorf("read %s from %d to %d: %w: %w", stream, first, last, missing, errStreamShorter)
 		}
-		if err := sleep(ctx, behindPause); err != nil {
+		if err := Sleep(ctx, behindPause); err != nil {
 			return err
 		}
 	}

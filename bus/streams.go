@@ -37,7 +37,7 @@ func (b *Bus) AwaitPrepared(ctx context.Context) error {
 			return err
 		}
 		b.log.Warn("streams are not ready, retrying", "error", err)
-		if sleep(ctx, 500*time.Millisecond) != nil {
+		if Sleep(ctx, 500*time.Millisecond) != nil {
 			return err
 		}
 	}

@@ -94,10 +94,8 @@ func poll(ctx context.Context, ask func() (done bool, err error)) error {
 		if done, err := ask(); done || err != nil {
 			return err
 		}
-		select {
-		case <-time.After(10 * time.Millisecond):
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := bus.Sleep(ctx, 10*time.Millisecond); err != nil {
+			return err
 		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"os"
 	"time"
+
+	"courier/bus"
 )
 
 // events sends server-sent events until the client disconnects or reads too slowly, or the gateway
@@ -76,12 +78,8 @@ func (s *eventStream) serve() error {
 				return err
 			}
 		}
-		if pause > 0 {
-			select {
-			case <-time.After(pause):
-			case <-s.client.ctx.Done():
-				return nil
-			}
+		if pause > 0 && bus.Sleep(s.client.ctx, pause) != nil {
+			return nil
 		}
 		text := idle
 		select {

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"courier/bus"
 	"courier/schemas"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -227,7 +228,7 @@ func (n *notifier) endedStatus(ctx context.Context, e *schemas.Ended) (schemas.J
 		if err != nil || s.State == schemas.State(e.Outcome) || attempt == sendAttempts {
 			return s, err
 		}
-		if !sleep(ctx, n.pause/4) {
+		if bus.Sleep(ctx, n.pause/4) != nil {
 			return s, ctx.Err()
 		}
 	}
@@ -298,7 +299,7 @@ func (n *notifier) post(ctx context.Context, body []byte) error {
 	pause := n.pause
 	for attempt := 1; ; attempt++ {
 		again, err := n.send(ctx, body)
-		if err == nil || !again || attempt == sendAttempts || !sleep(ctx, pause) {
+		if err == nil || !again || attempt == sendAttempts || bus.Sleep(ctx, pause) != nil {
 			return err
 		}
 		pause *= 5
@@ -339,14 +340,4 @@ func signature(secret string, now time.Time, body []byte) string {
 	mac := hmac.New(sha256.New, []byte(secret))
 	fmt.Fprintf(mac, "%s.%s", at, body)
 	return "t=" + at + ",v1=" + hex.EncodeToString(mac.Sum(nil))
-}
-
-// sleep waits, and reports whether ctx has not ended meanwhile.
-func sleep(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
 }

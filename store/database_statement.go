@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"courier/bus"
+
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 )
@@ -199,11 +201,7 @@ func (d *Database) retry(ctx context.Context, action string, attempt func(contex
 		}
 		d.log.Warn("clickhouse is not available yet", "action", action, "address", d.address,
 			"retry_seconds", delay.Seconds(), "error", err)
-		t := time.NewTimer(delay)
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			t.Stop()
+		if bus.Sleep(ctx, delay) != nil {
 			return err
 		}
 	}

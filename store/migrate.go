@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"courier/bus"
 	"courier/schemas"
 )
 
@@ -194,9 +195,7 @@ func (d *Database) migrateStatement(ctx context.Context, statement string) error
 		case code != codeSyntax:
 			return err
 		}
-		select {
-		case <-time.After(migrationPause):
-		case <-ctx.Done():
+		if bus.Sleep(ctx, migrationPause) != nil {
 			return err
 		}
 	}
