@@ -87,7 +87,7 @@ var importGraph = map[string][]string{
 	"deploy/containers": {},
 	"workloads/digits":  {},
 	"services/certs":    {"bus", "schemas"},
-	"services":          {"schemas"},
+	"services":          {"schemas", "spool"},
 	"services/doctor":   {"bus", "schemas", "spool"},
 	"services/top":      {"bus", "report", "report/columns", "schemas"},
 	"services/local": {

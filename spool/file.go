@@ -143,7 +143,7 @@ func (f *runFile) open() error {
 	if err != nil {
 		return fmt.Errorf("open the spool file: %w", err)
 	}
-	if err := lock(file); err != nil {
+	if err := Lock(file); err != nil {
 		return errors.Join(fmt.Errorf("lock the spool file %s: %w", f.path, err), file.Close())
 	}
 	info, err := file.Stat()

@@ -36,5 +36,5 @@ func makeDir(dir string) error {
 	return nil
 }
 
-// lock locks a file until it is closed or the process ends. It fails if another process holds the lock.
-func lock(f *os.File) error { return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) }
+// Lock locks a file until it is closed or the process ends. It fails if another process holds the lock.
+func Lock(f *os.File) error { return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) }

@@ -15,8 +15,8 @@ func makeDir(dir string) error { return os.MkdirAll(dir, 0o700) }
 // because Windows denies other processes access to locked bytes.
 const lockOffset = 1 << 30
 
-// lock locks a file until it is closed or the process ends. It fails if another process holds the lock.
-func lock(f *os.File) error {
+// Lock locks a file until it is closed or the process ends. It fails if another process holds the lock.
+func Lock(f *os.File) error {
 	return windows.LockFileEx(windows.Handle(f.Fd()),
 		windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0,
 		&windows.Overlapped{Offset: lockOffset})

@@ -97,7 +97,7 @@ func replayFile(ctx context.Context, path string, b *bus.Bus, log *slog.Logger) 
 	if err != nil {
 		return 0, err
 	}
-	if lock(f) != nil {
+	if Lock(f) != nil {
 		return 0, f.Close() // its run is still alive
 	}
 

@@ -1,12 +1,11 @@
-//go:build unix
-
 package services
 
 import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"syscall"
+
+	"courier/spool"
 )
 
 // LockDir creates a directory if it is absent, and locks it against other processes. The lock ends
@@ -19,7 +18,7 @@ func LockDir(dir string) (release func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock data directory %s: %w", dir, err)
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if err := spool.Lock(f); err != nil {
 		_ = f.Close() // Nothing was written.
 		return nil, fmt.Errorf("data directory %s is in use by another courier", dir)
 	}
