@@ -1,9 +1,6 @@
 package advisor
 
 import (
-	"fmt"
-	"strings"
-
 	"courier/advisor/decide"
 	"courier/schemas"
 )
@@ -36,18 +33,8 @@ func (a *Advisor) checkNodes(q *schemas.JobRequest) error {
 		if len(known) == 0 {
 			return nil
 		}
-		return schemas.Invalid("nodes", "no collector and no job has reported node %q; %s",
-			name, listNodes(known))
+		return schemas.Invalid("nodes", "no collector and no job has reported node %q; known nodes: %s",
+			name, schemas.FormatList(known))
 	}
 	return nil
-}
-
-// listNodes lists the first few nodes of the cluster.
-func listNodes(names []string) string {
-	const some = 5
-	text := "known nodes: " + strings.Join(names[:min(len(names), some)], ", ")
-	if len(names) > some {
-		text += fmt.Sprintf(" and %d others", len(names)-some)
-	}
-	return text
 }

@@ -127,6 +127,16 @@ func FormatCount(n uint64, thing string) string {
 	return fmt.Sprintf("%d %s", n, thing)
 }
 
+// FormatList lists the first few names for a message: "a, b", "a, b, c, d, e and 2 more".
+func FormatList(names []string) string {
+	const some = 5
+	text := strings.Join(names[:min(len(names), some)], ", ")
+	if more := len(names) - some; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
 // FormatProbability returns a probability with three digits. It never rounds to 0 or 1: "0.962",
 // "over 0.999", "under 0.001".
 func FormatProbability(p float64) string {

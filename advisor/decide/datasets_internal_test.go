@@ -22,7 +22,7 @@ func TestMessage_ListsTheDatasetsOfAModel(t *testing.T) {
 		{"b", []string{"", "a"}, "model m on dataset b (datasets of its runs: none, a)"},
 		{
 			"b", []string{"a", "c", "d", "e", "f", "g", "h"},
-			"model m on dataset b (datasets of its runs: a, c, d, e, f, 2 more)",
+			"model m on dataset b (datasets of its runs: a, c, d, e, f and 2 more)",
 		},
 	} {
 		if got := (trainedOn{"m", c.dataset}).textAmong(c.others); got != c.want {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"courier/advisor/cluster"
 	"courier/regress/evidence"
@@ -251,19 +250,12 @@ func (t trainedOn) textAmong(others []string) string {
 	if len(others) == 0 {
 		return t.text(false)
 	}
-	listed := slices.Clone(others[:min(len(others), maxListedDatasets)])
+	listed, hint := slices.Clone(others), ""
 	if listed[0] == "" {
 		listed[0] = "none"
 	}
-	if rest := len(others) - len(listed); rest > 0 {
-		listed = append(listed, fmt.Sprint(rest, " more"))
-	}
-	hint := ""
 	if t.dataset == "" {
 		hint = "; name one with --dataset"
 	}
-	return fmt.Sprintf("%s (datasets of its runs: %s%s)", t.text(true), strings.Join(listed, ", "), hint)
+	return fmt.Sprintf("%s (datasets of its runs: %s%s)", t.text(true), schemas.FormatList(listed), hint)
 }
-
-// maxListedDatasets bounds the datasets in a message.
-const maxListedDatasets = 5

@@ -2,7 +2,6 @@ package shares
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"courier/advisor/cluster"
@@ -37,7 +36,7 @@ func SetVerdict(advice *schemas.Advice, policy string, waits int) {
 	advice.Admission = v
 	switch {
 	case policy == schemas.AdmissionProtect && len(v.Breaks) > 0:
-		hold(advice, waits, "it would break the promise to "+listJobs(v.Breaks))
+		hold(advice, waits, "it would break the promise to "+schemas.FormatList(v.Breaks))
 	case policy == schemas.AdmissionQueue && (waits > 0 || !FitsNow(advice)):
 		if start := startDelay(advice); waits == 0 && start > 0 {
 			v.StartSeconds = &start
@@ -45,7 +44,7 @@ func SetVerdict(advice *schemas.Advice, policy string, waits int) {
 		why := "others wait before it"
 		switch {
 		case len(v.Breaks) > 0:
-			why = "a start now would break the promise to " + listJobs(v.Breaks)
+			why = "a start now would break the promise to " + schemas.FormatList(v.Breaks)
 		case waits == 0:
 			why = "started later it keeps its own SLO"
 		}
@@ -158,14 +157,6 @@ func NextToStart(
 	return nil
 }
 
-// listJobs returns a short list of jobs for a message.
-func listJobs(jobs []string) string {
-	if len(jobs) > 3 {
-		return strings.Join(jobs[:3], ", ") + " and others"
-	}
-	return strings.Join(jobs, ", ")
-}
-
 // NeedsBusyCPUs reports whether a node that is not idle has fewer free CPUs than a job needs there. It
 // is false if the cores of the node are unknown.
 func NeedsBusyCPUs(c *cluster.Cluster, node string, needed float64, now time.Time) bool {
@@ -187,5 +178,5 @@ func loanMessage(loans []schemas.Loan) string {
 	for i, l := range loans {
 		names[i], cpus = l.JobID, cpus+l.FromCPUs-l.ToCPUs
 	}
-	return "admitted with " + schemas.FormatCPUs(cpus) + " lent by " + listJobs(names)
+	return "admitted with " + schemas.FormatCPUs(cpus) + " lent by " + schemas.FormatList(names)
 }
