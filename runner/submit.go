@@ -232,7 +232,7 @@ func (j *job) printAdvice(adviceErr error) {
 	switch a := j.result.Advice; {
 	case a == nil && (j.o.OmitHints || j.o.Connect == nil):
 	case a == nil:
-		j.screen.message("job %s: no advice: %s", j.result.JobID, userMessage(adviceErr))
+		j.screen.message("job %s: no advice: %s", j.result.JobID, schemas.Plain(adviceErr))
 		j.screen.message("running with %s", schemas.FormatBatchSize(s.BatchSize))
 	case a.Chosen.BatchSize != s.BatchSize && s.BatchSize > 0:
 		j.screen.print(adviceText(a))
@@ -241,12 +241,4 @@ func (j *job) printAdvice(adviceErr error) {
 	default:
 		j.screen.print(adviceText(a))
 	}
-}
-
-// userMessage returns an error as a message for a user, without its cause.
-func userMessage(err error) string {
-	if e, ok := errors.AsType[*schemas.Error](err); ok {
-		return e.Message
-	}
-	return err.Error()
 }

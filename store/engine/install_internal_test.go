@@ -22,7 +22,6 @@ var fixtureLibrary = bytes.Repeat([]byte("not really a library\n"), 5000)
 
 type archiveEntry struct {
 	name string
-	kind byte
 	body []byte
 }
 
@@ -32,15 +31,9 @@ func archiveOf(t *testing.T, entries ...archiveEntry) []byte {
 	z := gzip.NewWriter(&b)
 	w := tar.NewWriter(z)
 	for _, e := range entries {
-		h := &tar.Header{Name: e.name, Typeflag: e.kind, Mode: 0o644, Size: int64(len(e.body))}
-		if e.kind != tar.TypeReg {
-			h.Linkname, h.Size = string(e.body), 0
-		}
-		must(t, w.WriteHeader(h))
-		if e.kind == tar.TypeReg {
-			if _, err := w.Write(e.body); err != nil {
-				t.Fatal(err)
-			}
+		must(t, w.WriteHeader(&tar.Header{Name: e.name, Mode: 0o644, Size: int64(len(e.body))}))
+		if _, err := w.Write(e.body); err != nil {
+			t.Fatal(err)
 		}
 	}
 	must(t, errors.Join(w.Close(), z.Close()))
@@ -62,15 +55,12 @@ func needHost(t *testing.T) {
 
 func TestInstall_FromAnArchive(t *testing.T) {
 	needHost(t)
-	readme := archiveEntry{"package/package.json", tar.TypeReg, []byte("{}")}
-	library := archiveEntry{archivedLibrary, tar.TypeReg, fixtureLibrary}
+	readme := archiveEntry{"package/package.json", []byte("{}")}
+	library := archiveEntry{archivedLibrary, fixtureLibrary}
 	right := archiveOf(t, readme, library)
 	changed := bytes.Clone(right)
 	changed[len(changed)/2] ^= 1
 	truncated := right[:len(right)-100]
-	escaping := archiveOf(t, archiveEntry{"../../escaped", tar.TypeReg, []byte("x")}, library)
-	absolute := archiveOf(t, archiveEntry{"/tmp/escaped", tar.TypeReg, []byte("x")}, library)
-	symlink := archiveOf(t, archiveEntry{archivedLibrary, tar.TypeSymlink, []byte("/etc/passwd")})
 	for _, c := range []struct {
 		name    string
 		archive []byte
@@ -82,19 +72,9 @@ func TestInstall_FromAnArchive(t *testing.T) {
 		{"one bit changed", changed, integrityOf(right), "", ErrIntegrity},
 		{"truncated", truncated, integrityOf(right), "", ErrIntegrity},
 		{"truncated, with its own checksum", truncated, integrityOf(truncated), "EOF", nil},
-		{"a path that leaves the folder", escaping, integrityOf(escaping), "../../escaped", nil},
-		{"an absolute path", absolute, integrityOf(absolute), "/tmp/escaped", nil},
-		{"a link instead of the library", symlink, integrityOf(symlink), "regular file", nil},
 		{
 			"no library", archiveOf(t, readme), integrityOf(archiveOf(t, readme)),
 			"no package/libchdb.so", nil,
-		},
-		{
-			"twice the library",
-			archiveOf(t, library, library),
-			integrityOf(archiveOf(t, library, library)),
-			"one regular file",
-			nil,
 		},
 		{"not an archive", []byte("text"), integrityOf([]byte("text")), "EOF", nil},
 	} {
@@ -130,7 +110,7 @@ func checkNothingElse(t *testing.T, outside, cache string, installed bool) {
 
 func TestInstall_InstallsOnce(t *testing.T) {
 	needHost(t)
-	archive := archiveOf(t, archiveEntry{archivedLibrary, tar.TypeReg, fixtureLibrary})
+	archive := archiveOf(t, archiveEntry{archivedLibrary, fixtureLibrary})
 	path, cache := filepath.Join(t.TempDir(), "package.tgz"), t.TempDir()
 	must(t, os.WriteFile(path, archive, 0o644))
 	// The directory of an interrupted installation.
@@ -180,7 +160,7 @@ const npmScript = `#!/bin/sh
 
 func TestInstall_WithNPM(t *testing.T) {
 	needHost(t)
-	archive := archiveOf(t, archiveEntry{archivedLibrary, tar.TypeReg, fixtureLibrary})
+	archive := archiveOf(t, archiveEntry{archivedLibrary, fixtureLibrary})
 	for _, c := range []struct {
 		name, does, want string
 		is               error

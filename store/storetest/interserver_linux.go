@@ -30,9 +30,7 @@ import (
 const replicaLibrary = "36ad4e999882821ef13cf2d0f52c93f48e6ee1b4498b35a201c23ce4b8d15bf5"
 
 // CanReplicate returns nil if the engines of tests can have replicated tables.
-func CanReplicate() error { return checkReplicaLibrary() }
-
-var checkReplicaLibrary = sync.OnceValue(func() error {
+var CanReplicate = sync.OnceValue(func() error {
 	found, err := engine.FindLibrary(os.Getenv(EngineVariable))
 	if err != nil {
 		return err

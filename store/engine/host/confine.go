@@ -3,7 +3,6 @@
 package host
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -129,15 +128,13 @@ func grantsFor(library, store, run string) ([]pathGrant, error) {
 
 // libraryDirectories returns the directories of this process's libraries, with that of the C library.
 func libraryDirectories() ([]string, error) {
-	maps, err := os.Open("/proc/self/maps")
+	maps, err := os.ReadFile("/proc/self/maps")
 	if err != nil {
 		return nil, err
 	}
-	defer maps.Close()
 	var directories []string
-	lines := bufio.NewScanner(maps)
-	for lines.Scan() {
-		_, path, found := strings.Cut(lines.Text(), " /")
+	for line := range strings.Lines(string(maps)) {
+		_, path, found := strings.Cut(strings.TrimSpace(line), " /")
 		if !found || !strings.Contains(filepath.Base(path), ".so") {
 			continue
 		}
@@ -145,7 +142,7 @@ func libraryDirectories() ([]string, error) {
 			directories = append(directories, d)
 		}
 	}
-	return directories, lines.Err()
+	return directories, nil
 }
 
 // newRuleset creates a Landlock ruleset. It leaves out paths that do not exist.

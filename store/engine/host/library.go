@@ -3,6 +3,7 @@
 package host
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -35,7 +36,7 @@ type library struct {
 	resultError       func(unsafe.Pointer) *byte
 }
 
-func runLibrary(c hostArguments, life *lifetime) error {
+func runLibrary(c hostArguments, life context.Context) error {
 	if err := checkCPU(); err != nil {
 		return err
 	}
@@ -57,8 +58,8 @@ func runLibrary(c hostArguments, life *lifetime) error {
 	if err != nil {
 		return fmt.Errorf("create a pseudo terminal for the engine: %w", err)
 	}
-	go life.whenOver(stopInterval, terminal.endOfInput)
-	fmt.Fprintln(os.Stderr, "host: engine library", text(l.version()))
+	go stopAfter(life, stopInterval, terminal.endOfInput)
+	fmt.Fprintln(os.Stderr, "host: engine library", unix.BytePtrToString(l.version()))
 	return l.run(c.engine, life)
 }
 
@@ -110,7 +111,7 @@ func openLibrary(path string) (*library, error) {
 		}
 		purego.RegisterLibFunc(function, handle, name)
 	}
-	if v := text(l.version()); !newEnough(v) {
+	if v := unix.BytePtrToString(l.version()); !newEnough(v) {
 		return nil, fmt.Errorf("engine library %s is version %q, need %d.%d or later",
 			path, v, oldestMajor, oldestMinor)
 	}
@@ -125,7 +126,7 @@ func newEnough(version string) bool {
 	return major > oldestMajor || major == oldestMajor && minor >= oldestMinor
 }
 
-func (l *library) run(arguments []string, life *lifetime) error {
+func (l *library) run(arguments []string, life context.Context) error {
 	argv := make([]*byte, 0, len(arguments)+2)
 	var pins runtime.Pinner
 	defer pins.Unpin()
@@ -139,25 +140,14 @@ func (l *library) run(arguments []string, life *lifetime) error {
 	pins.Pin(&argv[0])
 	result := l.commandLine(argc, unsafe.Pointer(&argv[0]))
 	if result != nil {
-		if message := text(l.resultError(result)); message != "" {
+		if message := unix.BytePtrToString(l.resultError(result)); message != "" {
 			fmt.Fprintln(os.Stderr, "host: engine:", message)
 		}
 	}
-	if !life.ended() {
+	if life.Err() == nil {
 		return errUnexpected
 	}
 	return nil
-}
-
-func text(p *byte) string {
-	if p == nil {
-		return ""
-	}
-	n := 0
-	for *(*byte)(unsafe.Add(unsafe.Pointer(p), n)) != 0 {
-		n++
-	}
-	return string(unsafe.Slice(p, n))
 }
 
 // keptSignals are the signals whose actions the Go runtime or this package has installed and the

@@ -3,6 +3,7 @@
 package host
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -78,47 +79,26 @@ func report(err error) int {
 // stopTimeout is the time until the host exits anyway. A running supervisor kills it earlier.
 const stopTimeout = 10 * time.Second
 
-// lifetime ends when the supervisor closes its end of the pipe, dies, or sends SIGTERM.
-type lifetime struct {
-	over chan struct{}
-}
-
-func newLifetime(pipe *os.File) (*lifetime, error) {
+// newLifetime returns a context that ends when the supervisor closes its end of the pipe, dies, or sends
+// SIGTERM.
+func newLifetime(pipe *os.File) (context.Context, error) {
 	info, err := pipe.Stat()
 	if err != nil || info.Mode()&os.ModeNamedPipe == 0 {
 		return nil, errors.New("descriptor 3 is not a pipe: " +
 			"only `courier all` can start engine-host")
 	}
-	l := &lifetime{over: make(chan struct{})}
-	term := make(chan os.Signal, 1)
-	signal.Notify(term, syscall.SIGTERM)
-	eof := make(chan struct{})
+	life, end := context.WithCancel(context.Background())
 	go func() {
 		_, _ = io.Copy(io.Discard, pipe) // any failure is the end, too
-		close(eof)
+		end()
 	}()
-	go func() {
-		select {
-		case <-eof:
-		case <-term:
-		}
-		close(l.over)
-	}()
-	return l, nil
+	life, _ = signal.NotifyContext(life, syscall.SIGTERM) // until the process ends
+	return life, nil
 }
 
-func (l *lifetime) ended() bool {
-	select {
-	case <-l.over:
-		return true
-	default:
-		return false
-	}
-}
-
-// whenOver requests the stop at an interval after the end, and exits after stopTimeout.
-func (l *lifetime) whenOver(interval time.Duration, requestStop func()) {
-	<-l.over
+// stopAfter requests the stop at an interval after the end of a lifetime, and exits after stopTimeout.
+func stopAfter(life context.Context, interval time.Duration, requestStop func()) {
+	<-life.Done()
 	fmt.Fprintln(os.Stderr, "host: stop requested")
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
