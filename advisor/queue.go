@@ -121,7 +121,7 @@ func (a *Advisor) admitQueued(queued *schemas.Advice, everywhere bool) *schemas.
 		if j == nil || j.State != schemas.StateQueued {
 			return nil
 		}
-		return decide.AskQueuedOn(a.cluster, nodes, j, now)
+		return decide.AskQueued(a.cluster, nodes, j, now)
 	})
 }
 
@@ -136,7 +136,8 @@ func (a *Advisor) queueQuestions(now time.Time) []*decide.Question {
 		if of[nodes]++; of[nodes] > queueLookahead {
 			continue
 		}
-		if questions = append(questions, decide.AskQueued(a.cluster, j, now)); len(questions) == maxQueueLookahead {
+		questions = append(questions, decide.AskQueued(a.cluster, a.cluster.Placement(j.Request, now), j, now))
+		if len(questions) == maxQueueLookahead {
 			break
 		}
 	}

@@ -112,8 +112,8 @@ func (b *Bus) Serve(ctx context.Context, s Service) error {
 		// Most requests succeed: look their metric up once.
 		ok := b.metrics.requests.WithLabelValues(e.subject, "ok")
 		handler := micro.HandlerFunc(func(r micro.Request) { b.answer(handling, e, r, ok) })
-		name := micro.WithEndpointSubject(e.subject)
-		if err := svc.AddEndpoint(endpointName(e.subject), handler, name); err != nil {
+		name := strings.NewReplacer(".", "-", "*", "any").Replace(e.subject)
+		if err := svc.AddEndpoint(name, handler, micro.WithEndpointSubject(e.subject)); err != nil {
 			_ = svc.Stop() // the first error is the one to report
 			return fmt.Errorf("add endpoint %s: %w", e.subject, err)
 		}
@@ -167,10 +167,6 @@ func (b *Bus) Services(ctx context.Context) (all []ServiceInfo, err error) {
 			return all, done(unavailable(ctx.Err()))
 		}
 	}
-}
-
-func endpointName(subject string) string {
-	return strings.NewReplacer(".", "-", "*", "any").Replace(subject)
 }
 
 // answer handles one request and observes its duration, in ok if the request succeeds. The

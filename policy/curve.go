@@ -33,6 +33,16 @@ func (c Curve) point(units int) *CurvePoint {
 	return nil
 }
 
+// Within returns the point with the largest number of units, of at most some; zero if there is none.
+func (c Curve) Within(units int) (best CurvePoint) {
+	for _, p := range c {
+		if p.Rate > 0 && p.Units <= units && p.Units > best.Units {
+			best = p
+		}
+	}
+	return best
+}
+
 // Fastest returns the point with the highest rate, the one with fewer units if several have it.
 func (c Curve) Fastest() CurvePoint { return fastestWithin(c, math.MaxInt) }
 

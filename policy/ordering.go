@@ -27,7 +27,7 @@ func EDF() *Ordering {
 	return &Ordering{
 		choose:  func(*Job, int) int { return 0 },
 		compare: byDeadline,
-		point:   largest,
+		point:   Curve.Within,
 	}
 }
 
@@ -43,16 +43,6 @@ func byDeadline(a, b *contender, _ int) int {
 		return -1
 	}
 	return x.Compare(y)
-}
-
-// largest returns the point with the largest number of units that is free.
-func largest(c Curve, free int) (best CurvePoint) {
-	for _, p := range c {
-		if p.Rate > 0 && p.Units <= free && p.Units > best.Units {
-			best = p
-		}
-	}
-	return best
 }
 
 // JCT returns the policy that keeps the mean completion time short: shortest predicted remaining time

@@ -181,7 +181,7 @@ func (j *job) hint(now time.Time) {
 		return
 	}
 	j.hasHinted = true
-	j.describeOutput(fmt.Sprintf("after %s", durationWords(elapsed)))
+	j.describeOutput(fmt.Sprintf("after %s", schemas.FormatRunning(elapsed.Seconds())))
 }
 
 // hintAtEnd informs the user that the run ended without a recognized epoch, or with too few.

@@ -57,37 +57,27 @@ func (p *progressLine) text(now time.Time) string {
 	elapsed := now.Sub(p.submitted)
 	var b strings.Builder
 	fmt.Fprintf(&b, "[%s%s] %d/%d epochs, %s", strings.Repeat("#", full), strings.Repeat(".", barCells-full),
-		p.done, p.epochs, durationWords(elapsed))
+		p.done, p.epochs, schemas.FormatRunning(elapsed.Seconds()))
 
 	switch {
 	case finish.IsZero() && p.slo > 0:
-		fmt.Fprintf(&b, " of %s, finish not predicted yet", durationWords(p.slo))
+		fmt.Fprintf(&b, " of %s, finish not predicted yet", schemas.FormatRunning(p.slo.Seconds()))
 	case finish.IsZero():
 		b.WriteString(", finish not predicted yet")
 	default:
 		remaining := max(0, finish.Sub(now))
 		total := elapsed + remaining
-		fmt.Fprintf(&b, ", finish predicted in %s, at %s", durationWords(remaining), durationWords(total))
+		fmt.Fprintf(&b, ", finish predicted in %s, at %s",
+			schemas.FormatRunning(remaining.Seconds()), schemas.FormatRunning(total.Seconds()))
 		verdict := "met"
 		if total > p.slo {
 			verdict = "missed"
 		}
 		if p.slo > 0 {
-			fmt.Fprintf(&b, " of %s: SLO %s", durationWords(p.slo), verdict)
+			fmt.Fprintf(&b, " of %s: SLO %s", schemas.FormatRunning(p.slo.Seconds()), verdict)
 		}
 	}
 	return b.String()
-}
-
-// rounded returns a duration with about three significant digits.
-func rounded(d time.Duration) time.Duration {
-	switch {
-	case d >= 10*time.Second:
-		return d.Round(time.Second)
-	case d >= time.Second:
-		return d.Round(100 * time.Millisecond)
-	}
-	return d.Round(time.Millisecond)
 }
 
 // durationOf converts predicted seconds to a duration. A number that is not a valid duration
@@ -98,6 +88,3 @@ func durationOf(seconds float64) time.Duration {
 	}
 	return time.Duration(seconds * float64(time.Second))
 }
-
-// durationWords writes a duration for people, such as 2m 5s.
-func durationWords(d time.Duration) string { return schemas.FormatSeconds(rounded(d).Seconds()) }

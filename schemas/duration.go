@@ -198,6 +198,14 @@ func FormatSeconds(v float64) string {
 	return formatUnits(math.Round(v/hour), hoursPerDay, "d", "h")
 }
 
+// FormatRunning is FormatSeconds for a time that still runs: rounded to seconds, or below ten to tenths.
+func FormatRunning(v float64) string {
+	if v >= 10 {
+		return FormatSeconds(math.Round(v))
+	}
+	return FormatSeconds(math.Round(10*v) / 10)
+}
+
 // formatUnits returns a count of small units as large units and, unless it is 0, the remainder.
 func formatUnits(count, perLarge float64, large, small string) string {
 	text := fmt.Sprintf("%.0f%s", math.Floor(count/perLarge), large)

@@ -2,7 +2,6 @@ package tune
 
 import (
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 
@@ -40,10 +39,10 @@ func (t *Tuning) notify(message string) {
 		parts = append(parts, fmt.Sprintf("best %s (trial %d)", s.figureText(b), b.Trial))
 	}
 	if isKnown {
-		parts = append(parts, fmt.Sprintf("%s, %s left", formatSeconds(seconds), formatCoreHours(coreSeconds)))
+		parts = append(parts, fmt.Sprintf("%s, %s left", schemas.FormatRunning(seconds), formatCoreHours(coreSeconds)))
 	}
 	if t.o.MaxTime > 0 {
-		parts = append(parts, "end in at most "+formatSeconds(max(0, t.o.MaxTime.Seconds()-t.elapsed())))
+		parts = append(parts, "end in at most "+schemas.FormatRunning(max(0, t.o.MaxTime.Seconds()-t.elapsed())))
 	}
 	var running []string
 	for _, a := range s.running() {
@@ -64,14 +63,6 @@ func (t *Tuning) notify(message string) {
 
 // message reports a message with the current state.
 func (t *Tuning) message(format string, values ...any) { t.notify(fmt.Sprintf(format, values...)) }
-
-// formatSeconds rounds to tenths, and above ten to seconds.
-func formatSeconds(v float64) string {
-	if v >= 10 {
-		return schemas.FormatSeconds(math.Round(v))
-	}
-	return schemas.FormatSeconds(math.Round(10*v) / 10)
-}
 
 // figureText returns the figure by which a trial is ranked.
 func (s *tuningState) figureText(t *trialState) string {
@@ -101,7 +92,7 @@ func (t *Tuning) startText(g *Segment) string {
 // endText describes the end of a segment.
 func (t *Tuning) endText(g *Segment, e *Ending) string {
 	trial := t.state.trial(g.Trial)
-	text, seconds := fmt.Sprintf("stage %d, trial %d", g.Stage+1, g.Trial), formatSeconds(e.Seconds)
+	text, seconds := fmt.Sprintf("stage %d, trial %d", g.Stage+1, g.Trial), schemas.FormatRunning(e.Seconds)
 	switch {
 	case g.IsProbe && e.Outcome == OutcomeFailed:
 		return fmt.Sprintf("trial %d failed with %s, which is not used: %s", g.Trial,
@@ -126,7 +117,7 @@ func (t *Tuning) planMessage(plans []StagePlan) {
 		parts = append(parts, fmt.Sprintf("stage %d: %s of %s", p.Stage+1,
 			schemas.FormatCount(uint64(p.Trials), "trial"), schemas.FormatCPUs(uint32(p.CPUs))))
 	}
-	t.message("plan: %s; %s and %s predicted", strings.Join(parts, ", "), formatSeconds(seconds),
+	t.message("plan: %s; %s and %s predicted", strings.Join(parts, ", "), schemas.FormatRunning(seconds),
 		formatCoreHours(coreSeconds))
 }
 

@@ -178,7 +178,7 @@ func (t *RankedTrial) fields(parameters []string, unknown string, seconds func(f
 // WriteText writes the ranking and the plan as tables.
 func (r *Ranking) WriteText(out io.Writer) {
 	fmt.Fprintf(out, "%s after %s and %s", schemas.FormatCount(uint64(len(r.Trials)), "trial"),
-		formatSeconds(r.Seconds), formatCoreHours(r.CoreSeconds))
+		schemas.FormatRunning(r.Seconds), formatCoreHours(r.CoreSeconds))
 	if !r.Complete {
 		fmt.Fprintf(out, ", %d of %s done", r.StagesDone,
 			schemas.FormatCount(uint64(len(r.Stages)), "stage"))

@@ -85,13 +85,9 @@ func AskOn(c *cluster.Cluster, nodes []string, q schemas.JobRequest, now time.Ti
 	return a
 }
 
-// AskQueued returns the question of a queued job. The time in the queue counts towards its SLO.
-func AskQueued(c *cluster.Cluster, j *cluster.Job, now time.Time) *Question {
-	return AskQueuedOn(c, c.Placement(j.Request, now), j, now)
-}
-
-// AskQueuedOn returns the question of a queued job that would run on some nodes.
-func AskQueuedOn(c *cluster.Cluster, nodes []string, j *cluster.Job, now time.Time) *Question {
+// AskQueued returns the question of a queued job that would run on some nodes. The time in the queue counts
+// towards its SLO.
+func AskQueued(c *cluster.Cluster, nodes []string, j *cluster.Job, now time.Time) *Question {
 	q := AskOn(c, nodes, *j.Request, now)
 	q.Elapsed = max(0, now.Sub(j.SubmittedAt))
 	return q

@@ -60,7 +60,7 @@ func recallQueued(c *cluster.Cluster, id string, recorded *schemas.Advice) *Ques
 		return nil
 	}
 	nodes := recalledNodes(c, j.Request, recorded)
-	return AskQueuedOn(c, nodes, j, recorded.At)
+	return AskQueued(c, nodes, j, recorded.At)
 }
 
 // recalledNodes returns the nodes for which a recorded advice was decided: of a job that was admitted

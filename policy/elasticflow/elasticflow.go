@@ -126,7 +126,7 @@ func (r *round) leftOver(free int) {
 
 // step returns the next number of units, and the value of that step; 0 if there is none.
 func (h *minimumShare) step(units int) (to int, value float64) {
-	now := h.at(units)
+	now := h.curve.Within(units)
 	for _, p := range h.curve {
 		switch added := float64(p.Units - now.Units); {
 		case p.Units <= units:

@@ -47,17 +47,6 @@ type minimumShare struct {
 	until       float64 // seconds until the planned number changes first
 }
 
-// at returns the largest allowed point with at most this many units; zero if there is none.
-func (h *minimumShare) at(units int) policy.CurvePoint {
-	var best policy.CurvePoint
-	for _, p := range h.curve {
-		if p.Units <= units {
-			best = p
-		}
-	}
-	return best
-}
-
 // place plans a job in the free units and takes them.
 func (s *freeSteps) place(h *minimumShare) {
 	h.isSatisfied, h.units, h.until = false, 0, math.Inf(1)
@@ -90,7 +79,7 @@ func (s *freeSteps) backwards(h *minimumShare, units int) (float64, bool) {
 		if end <= start {
 			continue
 		}
-		done += h.at(min(units, (*s)[i].free)).Rate * (end - start)
+		done += h.curve.Within(min(units, (*s)[i].free)).Rate * (end - start)
 		if done >= h.work {
 			return start, true
 		}
@@ -107,7 +96,7 @@ func (s *freeSteps) take(h *minimumShare, below int, from float64, units int) {
 		if (*s)[i].start < from {
 			limit = below
 		}
-		p := h.at(min(limit, (*s)[i].free))
+		p := h.curve.Within(min(limit, (*s)[i].free))
 		if i == 0 {
 			h.units = p.Units
 		} else if p.Units != h.units && math.IsInf(h.until, 1) {

@@ -33,7 +33,7 @@ func (e Endpoints) Query(ctx context.Context, statement, format string, out io.W
 	defer reply.Body.Close()
 	if reply.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(io.LimitReader(reply.Body, 4<<10)) // Part of the reason is enough.
-		return fmt.Errorf("clickhouse: %s", plainError(strings.TrimSpace(string(text))))
+		return fmt.Errorf("clickhouse: %s", needless.ReplaceAllString(strings.TrimSpace(string(text)), ""))
 	}
 	if _, err := io.Copy(out, reply.Body); err != nil {
 		return fmt.Errorf("read the answer: %w", err)
@@ -41,12 +41,5 @@ func (e Endpoints) Query(ctx context.Context, statement, format string, out io.W
 	return nil
 }
 
-var (
-	errorCode     = regexp.MustCompile(`^Code: \d+\. DB::Exception: `)
-	engineVersion = regexp.MustCompile(` \(version [\d.]+\)$`)
-)
-
-// plainError returns an error of ClickHouse without what its reader does not need.
-func plainError(text string) string {
-	return engineVersion.ReplaceAllString(errorCode.ReplaceAllString(text, ""), "")
-}
+// needless matches what the reader of an error of ClickHouse does not need.
+var needless = regexp.MustCompile(`^Code: \d+\. DB::Exception: | \(version [\d.]+\)$`)
