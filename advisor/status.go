@@ -84,7 +84,7 @@ func (a *Advisor) mostProbable(
 	for i, d := range drafts {
 		byID[d.status.JobID] = d
 		if d.question != nil {
-			unchanged[i].question = d.question.WithCPUs([]int{int(d.setting.CPUs)})
+			unchanged[i].question = d.question.WithCPUs([]int{int(d.question.Self.Setting.CPUs)})
 		}
 	}
 	found, next, err := sortedPage(a.completeAll(unchanged, now), q)
@@ -238,7 +238,6 @@ func statusOf(j *cluster.Job) schemas.JobStatus {
 type statusDraft struct {
 	status   schemas.JobStatus
 	question *decide.Question // nil for a job that does not run, or is not to be predicted
-	setting  schemas.Setting
 }
 
 // draftStatus completes the status of a job by what the cluster shows, and adds the question for complete
@@ -246,7 +245,7 @@ type statusDraft struct {
 func draftStatus(c *cluster.Cluster, j *cluster.Job, status schemas.JobStatus, now time.Time) statusDraft {
 	d := briefDraft(c, j, status, now)
 	if j.State == schemas.StateRunning {
-		d.question, d.setting = decide.AskRunning(c, j, now), j.Setting
+		d.question = decide.AskRunning(c, j, now)
 	}
 	return d
 }
@@ -277,10 +276,11 @@ func (a *Advisor) complete(d *statusDraft, now time.Time) schemas.JobStatus {
 	}
 	regressors := *a.regressors.Load()
 	advice, from := decide.Decide(d.question, regressors, now), now
-	alt := advice.Running(d.setting.BatchSize, d.setting.CPUs)
+	runs := &d.question.Self.Setting
+	alt := advice.Running(runs.BatchSize, runs.CPUs)
 	if w := &s.EpochProgress; w.EpochSeconds > 0 && (alt == nil || alt.PredictedSeconds == nil) {
 		advice = decide.Decide(d.question.AtEpochEnd(w), regressors, now)
-		alt = advice.Running(d.setting.BatchSize, d.setting.CPUs)
+		alt = advice.Running(runs.BatchSize, runs.CPUs)
 		from = now.Add(time.Duration(w.LeftSeconds() * float64(time.Second)))
 	}
 	if advice.Action != schemas.ActionKeep { // otherwise the decision is that of the last advice, as in the events

@@ -42,15 +42,12 @@ type Progress struct {
 	Gain  float64       // of DesignAdaptive: expected gain of Next; 0 for a first run
 }
 
-// timeLeft returns a duration for a progress line, in whole seconds. It is an upper bound.
-func timeLeft(d time.Duration) string { return (d + time.Second - 1).Truncate(time.Second).String() }
-
 // Text returns the progress as a line.
 func (p *Progress) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d of %d blocks", p.Done, p.Total)
 	if p.Left > 0 {
-		fmt.Fprintf(&b, ", at most %s left", timeLeft(p.Left))
+		fmt.Fprintf(&b, ", at most %s left", schemas.FormatSeconds(schemas.CeilSeconds(p.Left.Seconds())))
 	}
 	fmt.Fprintf(&b, "; batch size %d, %s", p.Next.BatchSize,
 		schemas.FormatShape(uint32(p.Next.Workers), uint32(p.Next.CPUs)))

@@ -1,6 +1,7 @@
 package trainer
 
 import (
+	"slices"
 	"time"
 
 	"courier/schemas"
@@ -21,7 +22,7 @@ func (p *Past) evictNeighbours() {
 // evict removes a run from the neighbours, after making the loads final that it contributes to.
 func (p *Past) evict(r *run) {
 	p.freeze(r, r.span.Until)
-	for _, o := range p.neighbours.others(r) {
+	for _, o := range slices.Clone(p.neighbours.touching(r, r.span.From, r.span.Until)) {
 		p.freeze(o, r.span.Until)
 	}
 	p.neighbours.remove(r)

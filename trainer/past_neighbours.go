@@ -29,8 +29,6 @@ type nodeIndex struct {
 	hours map[int64][]*run // ended, in every hour that they overlap
 }
 
-func newNeighbours() *neighbours { return &neighbours{nodes: map[string]*nodeIndex{}} }
-
 func (n *neighbours) index(node string) *nodeIndex {
 	index := n.nodes[node]
 	if index == nil {
@@ -113,11 +111,6 @@ func (n *neighbours) between(r *run, from, until time.Time) []schemas.Span {
 		n.spans = append(n.spans, o.span)
 	}
 	return n.spans
-}
-
-// others returns the other runs on the nodes of an ended run that overlap its time.
-func (n *neighbours) others(r *run) []*run {
-	return slices.Clone(n.touching(r, r.span.From, r.span.Until))
 }
 
 // touching returns the other runs on the nodes of a run that overlap a part of its time. The slice

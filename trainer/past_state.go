@@ -47,7 +47,7 @@ func NewLimitedPast(l Limits) *Past {
 		limits:     l.withDefaults(),
 		runs:       map[runKey]*run{},
 		open:       list.New(),
-		neighbours: newNeighbours(),
+		neighbours: &neighbours{nodes: map[string]*nodeIndex{}},
 		fleet:      schemas.Fleet{},
 		nodes:      map[string]int{},
 		skipped:    map[string]map[string]int{"": {}}, // by target; "" counts events

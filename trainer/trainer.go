@@ -82,7 +82,8 @@ func (t *Trainer) work(ctx context.Context) error {
 	pending := reasonNone // for the fit that waits for the cool-down
 	fitPending := func() {
 		isFirst := (*t.champions.Load())[schemas.TargetEpochTime] == nil
-		isCooling := !isFirst && time.Since(t.fittedAt) < t.coolDown()
+		// Each run requests a fit, so that fits may take half of the time.
+		isCooling := !isFirst && time.Since(t.fittedAt) < max(t.o.CoolDown, t.fitDuration)
 		if pending == reasonNone || isCooling || t.imports.isRunning(time.Now(), t.o.CoolDown) {
 			return
 		}
@@ -103,10 +104,6 @@ func (t *Trainer) work(ctx context.Context) error {
 		}
 	}
 }
-
-// coolDown returns the minimum time between two automatic fits. Each run requests a fit, so they may
-// take half of the time.
-func (t *Trainer) coolDown() time.Duration { return max(t.o.CoolDown, t.fitDuration) }
 
 // serve replies to the requests of the REGRESSOR subjects until ctx ends.
 func (t *Trainer) serve(ctx context.Context) error {

@@ -178,8 +178,6 @@ func (r *record) append(l *recordLine) error {
 	return r.file.Sync()
 }
 
-func (r *record) close() error { return r.file.Close() }
-
 // StagePlan is the planned resources of a stage.
 type StagePlan struct {
 	Stage       int     `json:"stage"` // from 0

@@ -48,7 +48,7 @@ func Open(dir string, o Options) (*Tuning, error) {
 }
 
 // Close closes the record.
-func (t *Tuning) Close() error { return t.record.close() }
+func (t *Tuning) Close() error { return t.record.file.Close() }
 
 // elapsed returns the seconds of the tuning, without interruptions.
 func (t *Tuning) elapsed() float64 { return t.before + time.Since(t.opened).Seconds() }

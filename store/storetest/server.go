@@ -101,7 +101,7 @@ var usedPorts sync.Map
 func FreePort(t testing.TB) int {
 	t.Helper()
 	owner, err := portRange()
-	must(t, err)
+	Must(t, err)
 	for range 1_000 {
 		port := owner.Addr().(*net.TCPAddr).Port + 1 + rand.IntN(portsOfProcess)
 		l, err := listen(port)
@@ -143,7 +143,7 @@ func (s *Server) connection() (engine.Connection, error) {
 func (s *Server) ready(t testing.TB) engine.Connection {
 	t.Helper()
 	c, err := s.connection()
-	must(t, err)
+	Must(t, err)
 	return c
 }
 
@@ -157,20 +157,20 @@ func (s *Server) Address(t testing.TB) string {
 func (s *Server) Process(t testing.TB) *os.Process {
 	t.Helper()
 	p, err := os.FindProcess(s.ready(t).PID)
-	must(t, err)
+	Must(t, err)
 	return p
 }
 
 // Kill kills the engine with SIGKILL. It restarts at once with the same data and ports.
 func (s *Server) Kill(t testing.TB) {
 	t.Helper()
-	must(t, s.Process(t).Kill())
+	Must(t, s.Process(t).Kill())
 }
 
 // Stop ends the engine, if necessary with SIGKILL. It does not restart.
 func (s *Server) Stop(t testing.TB) {
 	t.Helper()
-	must(t, s.stop())
+	Must(t, s.stop())
 }
 
 // AwaitRestart waits until the engine answers with another process than that of an ID.

@@ -41,7 +41,7 @@ func New(t testing.TB) *store.Database {
 	d := Open(t, Address(t))
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	must(t, d.Migrate(ctx))
+	Must(t, d.Migrate(ctx))
 	return d
 }
 
@@ -50,7 +50,7 @@ func Open(t testing.TB, address string) *store.Database {
 	t.Helper()
 	o := store.Options{URL: address, Timeout: patience}
 	d, err := store.Open(t.Context(), o, slog.New(slog.DiscardHandler), nil)
-	must(t, err)
+	Must(t, err)
 	t.Cleanup(func() {
 		if err := d.Close(); err != nil {
 			t.Error(err)
@@ -83,7 +83,7 @@ func OverHTTP(t testing.TB, address string) string {
 		t.Skip("the server has no known HTTP address")
 	}
 	native, err := url.Parse(address)
-	must(t, err)
+	Must(t, err)
 	u.Path = native.Path
 	return u.String()
 }
@@ -112,7 +112,7 @@ func Empty(t testing.TB) string {
 	t.Helper()
 	address := Address(t)
 	u, err := url.Parse(address)
-	must(t, err)
+	Must(t, err)
 	name := strings.TrimPrefix(u.Path, "/")
 	u.Path = "/default"
 	command(t, u.String(), "CREATE DATABASE "+name)
@@ -136,7 +136,8 @@ func command(t testing.TB, server, statement string) {
 	}
 }
 
-func must(t testing.TB, err error) {
+// Must ends the test with an error that is not nil.
+func Must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -253,7 +254,7 @@ func addresses(t testing.TB, c engine.Connection) []string {
 	var all []string
 	for _, address := range []string{c.NativeURL, c.HTTPURL} {
 		u, err := url.Parse(address)
-		must(t, err)
+		Must(t, err)
 		u.User = url.UserPassword(c.User, c.Password)
 		all = append(all, u.String())
 	}

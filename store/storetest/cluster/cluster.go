@@ -161,7 +161,7 @@ func (c *Servers) Restart(t testing.TB, server int) {
 // Replace starts a stopped server with an empty disk.
 func (c *Servers) Replace(t testing.TB, server int) {
 	t.Helper()
-	must(t, os.RemoveAll(filepath.Join(c.shards[server].dir, "store")))
+	storetest.Must(t, os.RemoveAll(filepath.Join(c.shards[server].dir, "store")))
 	c.Restart(t, server)
 }
 
@@ -182,7 +182,7 @@ func (c *Servers) Edit(t testing.TB, server int, before, after string) {
 	t.Helper()
 	s := c.shards[server]
 	text, err := os.ReadFile(s.path("config.d"))
-	must(t, err)
+	storetest.Must(t, err)
 	if !strings.Contains(string(text), before) {
 		t.Fatalf("the configuration of server %d has no %q", server, before)
 	}
@@ -253,8 +253,8 @@ func (c *Servers) configure(t testing.TB) {
 func (s *Shard) write(t testing.TB, dir, text string) {
 	t.Helper()
 	path := s.path(dir)
-	must(t, os.MkdirAll(filepath.Dir(path), 0o700))
-	must(t, os.WriteFile(path, []byte(text), 0o600))
+	storetest.Must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	storetest.Must(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 func (s *Shard) path(dir string) string {
@@ -262,13 +262,6 @@ func (s *Shard) path(dir string) string {
 }
 
 func (s *Shard) address() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // ZooKeeperVariable is the directory with the libraries of ZooKeeper, from zookeeper/pom.xml.
 const ZooKeeperVariable = "COURIER_TEST_ZOOKEEPER"
@@ -299,7 +292,7 @@ func startZooKeeper(t testing.TB) *ZooKeeper {
 	}
 	settings := fmt.Sprintf("tickTime=500\ninitLimit=10\nsyncLimit=5\ndataDir=%s\nclientPort=%d\n"+
 		"clientPortAddress=127.0.0.1\nadmin.enableServer=false\nmaxClientCnxns=0\n", z.dir, z.port)
-	must(t, os.WriteFile(filepath.Join(z.dir, "zoo.cfg"), []byte(settings), 0o600))
+	storetest.Must(t, os.WriteFile(filepath.Join(z.dir, "zoo.cfg"), []byte(settings), 0o600))
 	z.start(t)
 	t.Cleanup(func() { z.end() })
 	return z
@@ -312,7 +305,7 @@ func (z *ZooKeeper) start(t testing.TB) {
 		"org.apache.zookeeper.server.quorum.QuorumPeerMain", filepath.Join(z.dir, "zoo.cfg"))
 	z.process.Stdout, z.process.Stderr = t.Output(), t.Output()
 	z.process.WaitDelay = time.Second
-	must(t, z.process.Start())
+	storetest.Must(t, z.process.Start())
 }
 
 func (z *ZooKeeper) end() {
