@@ -186,8 +186,12 @@ func (a *Advisor) freeze() (bus.Snapshot, *cluster.Frozen) {
 		return bus.Snapshot{}, nil
 	}
 	return bus.Snapshot{
-		Kind: snapshotKind, Version: cluster.SnapshotVersion, Stream: schemas.StreamJob,
-		StreamCreatedAt: a.newestSnapshot.stream, Sequence: a.applied, StoredAt: a.appliedAt,
-		WrittenAt: a.now(),
+		Kind:            snapshotKind,
+		Version:         cluster.SnapshotVersion,
+		Stream:          schemas.StreamJob,
+		StreamCreatedAt: a.newestSnapshot.stream,
+		Sequence:        a.applied,
+		StoredAt:        a.appliedAt,
+		WrittenAt:       a.now(),
 	}, a.cluster.Freeze()
 }

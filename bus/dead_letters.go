@@ -212,8 +212,13 @@ func (b *Bus) Replay(ctx context.Context, l *Letter, isDryRun bool) (Replay, err
 
 func (b *Bus) markReplayed(ctx context.Context, l *Letter, r Replay) (*schemas.Replayed, error) {
 	m := &schemas.Replayed{
-		Stream: l.Stream, OriginSequence: l.OriginSequence, LetterID: l.EventID, LetterSequence: l.Sequence,
-		DataDigest: l.Digest, ReplayedID: r.EventID, ReplayedSequence: r.Sequence,
+		Stream:           l.Stream,
+		OriginSequence:   l.OriginSequence,
+		LetterID:         l.EventID,
+		LetterSequence:   l.Sequence,
+		DataDigest:       l.Digest,
+		ReplayedID:       r.EventID,
+		ReplayedSequence: r.Sequence,
 	}
 	m.EventID = fmt.Sprintf("%s/%d/replayed", schemas.StreamDead, l.Sequence)
 	m.At = time.Now().UTC()

@@ -192,9 +192,13 @@ func (b *Bus) publishDead(
 	b.log.Warn("message cannot be decoded, stored as a dead letter", "stream", stream,
 		"sequence", r.Sequence, "subject", r.Subject, "reason", reason)
 	d := &schemas.Dead{
-		Stream: stream, OriginSequence: r.Sequence, OriginSubject: strings.ToValidUTF8(r.Subject, "?"),
-		OriginBytes: len(data), Consumer: consumer, Reason: reason.Error(),
-		Data: data[:min(len(data), schemas.MaxDeadBytes)],
+		Stream:         stream,
+		OriginSequence: r.Sequence,
+		OriginSubject:  strings.ToValidUTF8(r.Subject, "?"),
+		OriginBytes:    len(data),
+		Consumer:       consumer,
+		Reason:         reason.Error(),
+		Data:           data[:min(len(data), schemas.MaxDeadBytes)],
 	}
 	d.EventID, d.At = deadID(stream, r.Sequence), time.Now().UTC()
 	_, err := b.Publish(ctx, d)

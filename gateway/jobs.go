@@ -24,12 +24,21 @@ func (g *Gateway) listJobs(w http.ResponseWriter, r *http.Request) error {
 	query := readQuery(r, "state", "search", "user", "model", "dataset", "node", "label", "since",
 		"until", "at_risk", "missed", "brief", "sort", "limit", "after")
 	request := schemas.JobListRequest{
-		State: schemas.StateSelection(query.Get("state")), Search: query.Get("search"), User: query.Get("user"),
-		Model: query.Get("model"), Dataset: query.Get("dataset"), Node: query.Get("node"),
-		Label: query.Get("label"), Since: query.instant("since"), Until: query.instant("until"),
-		AtRisk: query.bool("at_risk"), Missed: query.bool("missed"), Brief: query.bool("brief"),
-		Sort: query.Get("sort"), Limit: query.count("limit", 1, schemas.MaxPage, schemas.DefaultPage),
-		After: query.Get("after"),
+		State:   schemas.StateSelection(query.Get("state")),
+		Search:  query.Get("search"),
+		User:    query.Get("user"),
+		Model:   query.Get("model"),
+		Dataset: query.Get("dataset"),
+		Node:    query.Get("node"),
+		Label:   query.Get("label"),
+		Since:   query.instant("since"),
+		Until:   query.instant("until"),
+		AtRisk:  query.bool("at_risk"),
+		Missed:  query.bool("missed"),
+		Brief:   query.bool("brief"),
+		Sort:    query.Get("sort"),
+		Limit:   query.count("limit", 1, schemas.MaxPage, schemas.DefaultPage),
+		After:   query.Get("after"),
 	}
 	if query.err != nil {
 		return query.err

@@ -270,9 +270,14 @@ func about(s *schemas.JobStatus, kind string, e *schemas.Stamp, text string) Not
 		owner = " of " + s.User
 	}
 	return Notification{
-		Text: fmt.Sprintf("Job %s (%s)%s: %s", s.JobID, s.Model, owner, text), Kind: kind,
-		EventID: e.EventID + "/" + kind, At: e.At, JobID: s.JobID, User: s.User, Model: s.Model,
-		Labels: s.Labels,
+		Text:    fmt.Sprintf("Job %s (%s)%s: %s", s.JobID, s.Model, owner, text),
+		Kind:    kind,
+		EventID: e.EventID + "/" + kind,
+		At:      e.At,
+		JobID:   s.JobID,
+		User:    s.User,
+		Model:   s.Model,
+		Labels:  s.Labels,
 	}
 }
 

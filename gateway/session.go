@@ -31,7 +31,12 @@ func (g *Gateway) endSession(w http.ResponseWriter, r *http.Request) error {
 
 func (g *Gateway) cookie(r *http.Request, value string, age int) *http.Cookie {
 	return &http.Cookie{
-		Name: sessionCookie, Value: value, Path: "/", MaxAge: age, HttpOnly: true,
-		SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil,
+		Name:     sessionCookie,
+		Value:    value,
+		Path:     "/",
+		MaxAge:   age,
+		HttpOnly: true,
+		SameSite: http.SameSiteStrictMode,
+		Secure:   r.TLS != nil,
 	}
 }

@@ -140,10 +140,18 @@ func (r *historyReader) add(event schemas.Event) {
 	case *schemas.Epoch:
 		r.set(e.At, &e.Setting)
 		r.epochs.add(HistoryEpoch{
-			At: e.At, Run: e.Run, Epoch: e.Epoch, BatchSize: e.BatchSize,
-			DurationSeconds: e.DurationSeconds, Loss: e.Loss, Accuracy: e.Accuracy,
-			Metric: e.Metric, MetricValue: e.MetricValue, ConcurrentJobs: e.ConcurrentJobs,
-			NodeCPURatio: e.NodeCPURatio, NodeIOWaitRatio: e.NodeIOWaitRatio,
+			At:               e.At,
+			Run:              e.Run,
+			Epoch:            e.Epoch,
+			BatchSize:        e.BatchSize,
+			DurationSeconds:  e.DurationSeconds,
+			Loss:             e.Loss,
+			Accuracy:         e.Accuracy,
+			Metric:           e.Metric,
+			MetricValue:      e.MetricValue,
+			ConcurrentJobs:   e.ConcurrentJobs,
+			NodeCPURatio:     e.NodeCPURatio,
+			NodeIOWaitRatio:  e.NodeIOWaitRatio,
 			StorageWaitRatio: e.JobIOFullPressureRatio,
 			MemoryWaitRatio:  e.JobMemoryFullPressureRatio,
 			Phases:           e.Phases,

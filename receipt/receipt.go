@@ -107,11 +107,20 @@ type Story struct {
 func New(s *Story) *JobReceipt {
 	j := &s.Status
 	r := &JobReceipt{
-		JobID: j.JobID, State: j.State, Reason: j.Reason, NotLearned: j.NotLearned,
-		Model: j.Model, Dataset: j.Dataset, Nodes: j.Nodes,
-		BatchSize: j.BatchSize, CPUs: j.CPUs, Workers: j.Workers, Epochs: j.Epochs, EpochsDone: j.EpochsDone,
-		Losses: []Loss{},
-		Result: JobResult{MetSLO: j.MetSLO, Incomplete: j.Incomplete, Accuracy: j.Accuracy},
+		JobID:      j.JobID,
+		State:      j.State,
+		Reason:     j.Reason,
+		NotLearned: j.NotLearned,
+		Model:      j.Model,
+		Dataset:    j.Dataset,
+		Nodes:      j.Nodes,
+		BatchSize:  j.BatchSize,
+		CPUs:       j.CPUs,
+		Workers:    j.Workers,
+		Epochs:     j.Epochs,
+		EpochsDone: j.EpochsDone,
+		Losses:     []Loss{},
+		Result:     JobResult{MetSLO: j.MetSLO, Incomplete: j.Incomplete, Accuracy: j.Accuracy},
 	}
 	epochs := r.read(s)
 	r.addWaits(epochs)

@@ -182,10 +182,15 @@ func (j *jobCourse) request(sizes []int, confidence float64) schemas.JobRequest 
 	slices.Sort(batches)
 	batches = slices.Compact(batches)
 	return schemas.JobRequest{
-		Model: s.Model, Dataset: s.Dataset, Epochs: int(s.Epochs),
-		CPUs: schemas.CPUs{int(s.CPUs)}, Workers: schemas.Workers{int(max(1, s.Workers))},
-		BatchSizes: batches[:min(len(batches), schemas.MaxCandidates)], Nodes: s.Nodes,
-		SLO: schemas.Duration(j.allowed * float64(time.Second)), Confidence: confidence,
+		Model:      s.Model,
+		Dataset:    s.Dataset,
+		Epochs:     int(s.Epochs),
+		CPUs:       schemas.CPUs{int(s.CPUs)},
+		Workers:    schemas.Workers{int(max(1, s.Workers))},
+		BatchSizes: batches[:min(len(batches), schemas.MaxCandidates)],
+		Nodes:      s.Nodes,
+		SLO:        schemas.Duration(j.allowed * float64(time.Second)),
+		Confidence: confidence,
 	}.WithDefaults()
 }
 

@@ -72,8 +72,14 @@ func (r *LateJobs) judge(j *jobCourse, a, referee *schemas.Advice, loss *mean) {
 	}
 	r.Late++
 	row := LateJob{
-		JobID: s.JobID, Model: s.Model, At: s.At, AllowedSeconds: j.allowed, BatchSize: s.BatchSize,
-		Decision: a.Decision, AdvisedBatchSize: batch, PredictedSeconds: predicted,
+		JobID:            s.JobID,
+		Model:            s.Model,
+		At:               s.At,
+		AllowedSeconds:   j.allowed,
+		BatchSize:        s.BatchSize,
+		Decision:         a.Decision,
+		AdvisedBatchSize: batch,
+		PredictedSeconds: predicted,
 	}
 	switch {
 	case a.Decision == schemas.BestEffort:

@@ -70,9 +70,14 @@ func ReplayLetters(
 		l.Data = nil
 		all.Counts[r.Fate]++
 		one := LetterReplay{
-			Letter: l.Sequence, Stream: l.Stream, OriginSequence: l.OriginSequence,
-			OriginSubject: l.OriginSubject, Fate: r.Fate, Sequence: r.Sequence, EventID: r.EventID,
-			Reason: r.Reason,
+			Letter:         l.Sequence,
+			Stream:         l.Stream,
+			OriginSequence: l.OriginSequence,
+			OriginSubject:  l.OriginSubject,
+			Fate:           r.Fate,
+			Sequence:       r.Sequence,
+			EventID:        r.EventID,
+			Reason:         r.Reason,
 		}
 		if out == nil {
 			all.Replays = append(all.Replays, one)

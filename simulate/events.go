@@ -24,8 +24,13 @@ func (r *runningJob) id() string { return r.job.Request.JobID }
 func (r *runningJob) setting(n *node) schemas.Setting {
 	q := &r.job.Request
 	return schemas.Setting{
-		Model: q.Model, Dataset: q.Dataset, BatchSize: r.choice.batch, CPUs: r.choice.cpus,
-		Epochs: r.epochs, TrainingSamples: q.TrainingSamples, Nodes: []string{n.Name},
+		Model:           q.Model,
+		Dataset:         q.Dataset,
+		BatchSize:       r.choice.batch,
+		CPUs:            r.choice.cpus,
+		Epochs:          r.epochs,
+		TrainingSamples: q.TrainingSamples,
+		Nodes:           []string{n.Name},
 	}
 }
 
@@ -90,9 +95,16 @@ func (r *runningJob) measuredAccuracy(epoch uint32) float64 {
 func (n *node) sampleEvent(number uint64, w *World, at float64) *schemas.Sample {
 	busy := min(1, float64(n.processes)/float64(n.Cores))
 	const boot = "sim"
-	return &schemas.Sample{Stamp: schemas.Stamp{
-		EventID: schemas.SampleID(n.Name, boot, number),
-		At:      timeAt(at),
-	}, Node: n.Name, BootID: boot, Number: number,
-		IntervalSeconds: w.SampleSeconds, Cores: n.Cores, CPURatio: &busy}
+	return &schemas.Sample{
+		Stamp: schemas.Stamp{
+			EventID: schemas.SampleID(n.Name, boot, number),
+			At:      timeAt(at),
+		},
+		Node:            n.Name,
+		BootID:          boot,
+		Number:          number,
+		IntervalSeconds: w.SampleSeconds,
+		Cores:           n.Cores,
+		CPURatio:        &busy,
+	}
 }

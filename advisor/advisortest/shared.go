@@ -8,7 +8,12 @@ import "courier/schemas"
 // node has cores.
 func FitShared(node schemas.Hardware, cpus []uint32, others []float64, maxProcesses float64) Fitting {
 	n := Node{
-		Hardware: node, Model: Model, BatchSize: 16, CPUs: cpus, Others: others, MaxProcesses: maxProcesses,
+		Hardware:     node,
+		Model:        Model,
+		BatchSize:    16,
+		CPUs:         cpus,
+		Others:       others,
+		MaxProcesses: maxProcesses,
 		EpochSeconds: func(own, processes float64) float64 {
 			return 1.5 * float64(cpus[0]) / own * max(1, processes/float64(node.Cores))
 		},

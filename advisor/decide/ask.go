@@ -116,8 +116,13 @@ func member(c *cluster.Cluster, j *cluster.Job, now time.Time) Member {
 	}
 	if p := j.Promise; j.State == schemas.StateSubmitted && p != nil { // it is about to start
 		m.Setting = schemas.Setting{
-			Model: j.Request.Model, Dataset: j.Request.Dataset, BatchSize: p.BatchSize, CPUs: p.CPUs,
-			Workers: p.Workers, Epochs: p.Epochs, Nodes: p.Nodes,
+			Model:     j.Request.Model,
+			Dataset:   j.Request.Dataset,
+			BatchSize: p.BatchSize,
+			CPUs:      p.CPUs,
+			Workers:   p.Workers,
+			Epochs:    p.Epochs,
+			Nodes:     p.Nodes,
 		}
 		m.Hardware, m.EpochsDone, m.Since, m.ObservedEpochs = c.Hardware(p.Nodes), 0, 0, nil
 		m.BestAccuracy = nil

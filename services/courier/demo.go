@@ -45,8 +45,13 @@ func (c *demoCommand) Run(w *environment) error {
 	return l.RunWith(w.ctx, func(ctx context.Context) error {
 		e := l.Endpoints()
 		r, err := demo.Run(ctx, demo.Options{
-			Bus: l.Bus(), SpoolDir: local.SpoolDir(dir), WebPage: e.HTTPURL, NATSURL: e.NATSURL,
-			SQLMissing: l.SQLMissing, Seed: c.Seed, Stderr: w.stderr,
+			Bus:        l.Bus(),
+			SpoolDir:   local.SpoolDir(dir),
+			WebPage:    e.HTTPURL,
+			NATSURL:    e.NATSURL,
+			SQLMissing: l.SQLMissing,
+			Seed:       c.Seed,
+			Stderr:     w.stderr,
 		})
 		if err == nil {
 			err = c.print(w, r, r.WriteText)
@@ -63,8 +68,14 @@ func (c *demoCommand) Run(w *environment) error {
 func (c *demoCommand) localFlags(dir string) localFlags {
 	return localFlags{
 		Options: local.Options{
-			Data: dir, NATSPort: c.NATSPort, HTTPPort: c.HTTPPort, ClickHouseHTTPPort: -1,
-			ClickHouseTCPPort: -1, Engine: c.Engine, EngineLibrary: c.EngineLibrary, Interval: 2 * time.Second,
+			Data:               dir,
+			NATSPort:           c.NATSPort,
+			HTTPPort:           c.HTTPPort,
+			ClickHouseHTTPPort: -1,
+			ClickHouseTCPPort:  -1,
+			Engine:             c.Engine,
+			EngineLibrary:      c.EngineLibrary,
+			Interval:           2 * time.Second,
 		},
 		Policy: c.Policy,
 		Fits:   trainer.Options{NewEpochs: 1 << 30}, // Only the demo requests fits.

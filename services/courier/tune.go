@@ -85,8 +85,17 @@ func (c *tuneCommand) options() (tune.Options, error) {
 		return tune.Options{}, usagef("--param: %w", err)
 	}
 	o := tune.Options{
-		Command: command, Space: space, Trials: c.Trials, Eta: c.Eta, Epochs: c.Epochs, Objective: c.Objective,
-		Seed: c.Seed, CPUs: c.CPUs, Pool: runtime.NumCPU(), MaxTime: c.MaxTime, Budget: c.Budget,
+		Command:   command,
+		Space:     space,
+		Trials:    c.Trials,
+		Eta:       c.Eta,
+		Epochs:    c.Epochs,
+		Objective: c.Objective,
+		Seed:      c.Seed,
+		CPUs:      c.CPUs,
+		Pool:      runtime.NumCPU(),
+		MaxTime:   c.MaxTime,
+		Budget:    c.Budget,
 	}
 	if c.CPUsTotal != nil {
 		o.Pool = *c.CPUsTotal

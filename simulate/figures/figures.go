@@ -80,8 +80,14 @@ func mean(values []float64) float64 {
 
 func (c *Comparisons) addInterval(k kind, name string, t target, reached, low, high float64) {
 	f := Figure{
-		Name: name, Reached: reached, Low: low, High: high, Variant: c.variant,
-		AtMost: k == kindLimit, kind: k, group: c.group,
+		Name:    name,
+		Reached: reached,
+		Low:     low,
+		High:    high,
+		Variant: c.variant,
+		AtMost:  k == kindLimit,
+		kind:    k,
+		group:   c.group,
 	}
 	if t.isSet {
 		f.Target, f.IsMet = &t.value, new(t.isMet(k, reached))
