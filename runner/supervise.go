@@ -182,7 +182,7 @@ func (j *job) addMeasured(isEnd bool) {
 	if j.channelOutput != nil {
 		return
 	}
-	counts := j.metrics != nil || j.output.Recognized()
+	counts := j.metrics != nil || j.output.Follows()
 	j.addReports(j.merge.Take(time.Now(), counts, isEnd))
 	for _, note := range j.merge.Notes() {
 		j.screen.message("%s", schemas.OneLine(note))

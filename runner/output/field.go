@@ -123,6 +123,9 @@ func (s *scanner) emit(f field) {
 		f.name.flags |= flagExcluded
 	}
 	s.isExcluded = s.isExcluded || f.isWhole && f.name.flags&flagClass != 0
+	if f.name.kind == kindLoss && f.name.flags&flagClass != 0 { // class loss 0.5, box loss 0.4
+		f.name.flags, f.name.unknown, f.name.counter = f.name.flags&^flagExcluded, f.name.unknown+1, countsNothing
+	}
 	if len(s.fields) < maxFields {
 		s.fields = append(s.fields, f)
 	}

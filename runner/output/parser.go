@@ -137,6 +137,9 @@ func (p *Parser) Recognized() bool {
 	return p.own.isSeen || r.isConfirmed || r.class == countsEpochs && r.current != nil
 }
 
+// Follows reports whether the output has a counter that may count epochs.
+func (p *Parser) Follows() bool { return p.Recognized() || p.recogniser.current != nil }
+
 // Exceeded reports whether the output counted more epochs than SetEpochs set.
 func (p *Parser) Exceeded() bool { return p.recogniser.isExceeded }
 

@@ -166,7 +166,7 @@ class ChannelTest(unittest.TestCase):
         reader.start()
         for _ in range(50):
             channel.flush(0.1)
-        channel.close()
+        channel._socket.close()
         reader.join(5)
         epochs = [json.loads(x)["epoch"] for x in lines if '"unit"' in x]
         self.assertEqual(epochs, list(range(len(epochs))))

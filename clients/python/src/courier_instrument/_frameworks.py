@@ -11,10 +11,7 @@ DATASET_WORDS = "val", "eval", "test", "dev", "hold", "train", "learn"  # in nam
 
 def _by_name(reactions):
     """An observer of a function that is called with the name of an event as its second argument."""
-    def react(call):
-        reactions.get(call.args[1], lambda call: None)(call)
-
-    return react
+    return lambda call: reactions.get(call.args[1], lambda call: None)(call)
 
 
 def _end(call):
@@ -101,9 +98,6 @@ def lightning(module):
 # The Trainer of Hugging Face
 
 def huggingface(module):
-    def logged(name):
-        return lambda call: session().fit and session().fit.log(call.kwargs.get(name))
-
     def train_began(call):
         Fit("huggingface", call.args[3].num_train_epochs or None, batch_size=call.args[2].train_batch_size)
 
@@ -117,8 +111,8 @@ def huggingface(module):
         "on_train_begin": train_began,
         "on_epoch_begin": lambda call: session().fit.begin_unit(),
         "on_epoch_end": epoch_ended,
-        "on_log": logged("logs"),
-        "on_evaluate": logged("metrics"),
+        "on_log": lambda call: session().fit and session().fit.log(call.kwargs.get("logs")),
+        "on_evaluate": lambda call: session().fit and session().fit.log(call.kwargs.get("metrics")),
         "on_train_end": _end,
     }))
 

@@ -134,7 +134,9 @@ class Tracker:
         if p not in self.open:
             return
         self.open.remove(p)
-        if p.unit is None and p.gradients > 1 and self._has_trained(p.loader):
+        known = [unit for unit in (self.unit, self.previous) if unit is not None]
+        has_trained = any(unit.position is not None or p.loader.key in unit.loaders for unit in known)
+        if p.unit is None and p.gradients > 1 and has_trained:  # its gradients are for a step in a later epoch
             self._credit(p, self.unit and self.unit.position, None)
         self._closed, unit = p, self.unit
         ended = now if is_exhausted else p.last
@@ -146,11 +148,6 @@ class Tracker:
             if p.parts == 1:  # else there is training between them
                 unit.evaluations.append((p.began, ended))
             unit.is_evaluated |= not any(q.unit is unit for q in self.open)
-
-    def _has_trained(self, loader):
-        """Whether gradients of a pass are those of a training that makes its next step in a later epoch."""
-        known = [unit for unit in (self.unit, self.previous) if unit is not None]
-        return any(unit.position is not None or loader.key in unit.loaders for unit in known)
 
     # Steps
 

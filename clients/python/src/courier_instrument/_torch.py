@@ -109,7 +109,7 @@ class Torch(Tracker):
         if self.has_steps:
             for p in self.open:
                 p.gradients += p.fresh > 0
-        elif not (self._session.fit or _is_traced()) and self.position() is not None:
+        elif not self._session.fit and self.position() is not None:
             self._step(None, clock())
 
     def _end_last(self, unit, before, *args):
@@ -251,8 +251,7 @@ def _describe(loader, kinds):
             length = len(loader)
         except Exception:
             pass  # a sampler without a length
-    is_known = type(size) is int and length != 1  # a single batch may be smaller
-    return Loader(serial, created, length, size if is_known else None)
+    return Loader(serial, created, length, size if type(size) is int and length != 1 else None)  # it may be smaller
 
 
 def _first_dimension(batch):
@@ -279,31 +278,27 @@ def optimizers(module):
         loop.here(search=True)
 
     observe(module.Optimizer, "__init__", before=created)
-    tensor = sys.modules["torch"].Tensor
-    original, computed = tensor.backward, quietly(loop.backward)
-
-    @functools.wraps(original)
-    def backward(*args, **kwargs):  # not observe(): this runs at every step
-        result = original(*args, **kwargs)
-        computed()
-        return result
-
-    tensor.backward = backward
+    _after(sys.modules["torch"].Tensor, "backward", loop.backward)
     module.register_optimizer_step_post_hook(stepped)
 
 
 def gradients(owner):
     """Observes where gradients are set to zero: in an optimizer, or in modules."""
-    owner, loop = getattr(owner, "Module", owner), tracker()
-    original, cleared = owner.zero_grad, quietly(loop.cleared)
+    _after(getattr(owner, "Module", owner), "zero_grad", tracker().cleared)
+
+
+def _after(owner, name, action):
+    """Does something after each call of a method. It is cheaper than observe(), because this is at every step."""
+    original, action = getattr(owner, name), quietly(action)
 
     @functools.wraps(original)
-    def zero_grad(*args, **kwargs):  # not observe(): this runs at every step
+    def wrapper(*args, **kwargs):
+        result = original(*args, **kwargs)
         if not _is_traced():
-            cleared()
-        return original(*args, **kwargs)
+            action()
+        return result
 
-    owner.zero_grad = zero_grad
+    setattr(owner, name, wrapper)
 
 
 def _is_traced():
