@@ -72,49 +72,6 @@ func stateOf(m *treefile.Manifest) *evidence.State {
 	return &s
 }
 
-// evidenceRuns groups the examples of a target into runs, the unit of package evidence: the epochs of one
-// run of a job with one configuration. They count under the load that lasted longest of them. A run that is
-// split by its loads would compare its last epochs under one with its first epochs under another.
-func evidenceRuns(target string, examples []Example, foreign schemas.ForeignColumns) []evidence.Run {
-	type key struct {
-		job                    string
-		run                    uint32
-		evidence.Configuration // without its load
-	}
-	numbers := map[key]int{}
-	var runs []evidence.Run
-	var lasted []map[evidence.NodeLoad]float64 // seconds under each load, by run
-	for i := range examples {
-		x := &examples[i]
-		c := configurationOf(target, x, foreign)
-		k := key{x.Job, x.Run, c}
-		k.NodeLoad = evidence.NodeLoad{}
-		if x.Job == "" {
-			k.job = fmt.Sprint("example ", i)
-		}
-		n, found := numbers[k]
-		if !found {
-			n = len(runs)
-			numbers[k] = n
-			runs = append(runs, evidence.Run{
-				ID:            fmt.Sprint(k.job, " ", n),
-				Job:           jobRun(k.job, k.run),
-				Configuration: c,
-				StartedAt:     x.begin(),
-				EndedAt:       x.EndedAt,
-				Node:          firstOf(x.Nodes),
-			})
-			lasted = append(lasted, map[evidence.NodeLoad]float64{})
-		}
-		r, of := &runs[n], lasted[n]
-		if of[c.NodeLoad] += x.Seconds; of[c.NodeLoad] > of[r.NodeLoad] {
-			r.NodeLoad = c.NodeLoad
-		}
-		addExample(target, r, x)
-	}
-	return runs
-}
-
 // jobRun names a run of a job.
 func jobRun(job string, run uint32) string { return fmt.Sprintf("%s/%d", job, run) }
 

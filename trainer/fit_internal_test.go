@@ -75,26 +75,39 @@ func TestFit_LearnsEachModelFromItsFirstRun(t *testing.T) {
 	}
 }
 
-// A run whose epochs grow, beside jobs that come and go, is one run under the load that lasted longest. Its
-// last epochs do not count as the first ones of another load.
-func TestFit_ChangingLoadsDoNotSplitARun(t *testing.T) {
+// Runs whose epochs grow, beside jobs that come and go, have the same time beside any number of jobs that does
+// not slow them down, and runs that these slow down have theirs. Each counts with all of its epochs under each
+// load that lasted for a quarter of it.
+func TestFit_ARunUnderChangingLoadsIsWhole(t *testing.T) {
 	begin := time.Unix(1_790_000_000, 0)
-	examples := epochExamples("growing", 1, 64, begin, 1, 2, 3, 4)
-	for i, jobs := range []float64{4, 1, 2.5, 2.5} {
-		examples[i].Features.Load = schemas.Load{ConcurrentJobs: jobs, Processes: jobs}
-	}
-	p, err := evidence.Compile(stateOf(fitEpochTimes(t, examples, nil)).Regressor)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, jobs := range []float64{1, 2.5, 4} {
-		c := evidence.Configuration{Model: "growing", BatchSize: 64, CPUs: 1}
-		c.ConcurrentJobs = jobs
-		got := p.Time(c, 4)
-		isMeasured := got.Counts.Configuration == 1
-		if math.Abs(got.Median()/10-1) > 0.03 || isMeasured != (jobs == 2.5) {
-			t.Errorf("beside %g jobs: %g s from runs %+v, want about 10 s, measured beside 2.5 jobs only",
-				jobs-1, got.Median(), got.Counts)
+	loads := [][]float64{{1, 1, 4, 4, 1, 4}, {4, 4, 1, 1, 4, 1}, {1, 4, 1, 4, 4, 1}, {4, 1, 4, 1, 1, 1}}
+	for name, slowed := range map[string]float64{"sleeping": 1, "computing": 2} {
+		var examples []Example
+		for run, jobs := range loads {
+			seconds := []float64{1, 2, 3, 4, 5, 6}
+			for i := range jobs {
+				if jobs[i] > 1 {
+					seconds[i] *= slowed
+				}
+			}
+			of := epochExamples(name, run, 64, begin.Add(time.Duration(run)*time.Hour), seconds...)
+			for i := range of {
+				of[i].Features.Load = schemas.Load{ConcurrentJobs: jobs[i], Processes: jobs[i]}
+			}
+			examples = append(examples, of...)
+		}
+		p, err := evidence.Compile(stateOf(fitEpochTimes(t, examples, nil)).Regressor)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for jobs, want := range map[float64]float64{1: 21, 4: 21 * slowed} {
+			c := evidence.Configuration{Model: name, BatchSize: 64, CPUs: 1}
+			c.ConcurrentJobs = jobs
+			got := p.Time(c, 6)
+			if math.Abs(got.Median()/want-1) > 0.03 || got.Counts.Configuration < len(loads)-1 {
+				t.Errorf("%s beside %g jobs: %.1f s from runs %+v, want about %g s", name, jobs-1,
+					got.Median(), got.Counts, want)
+			}
 		}
 	}
 }
