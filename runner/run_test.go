@@ -273,6 +273,10 @@ func TestRun_ExplainsItself(t *testing.T) {
 			"percentages", trainingCommand("percentages", "3"),
 			[]string{"accuracy 91 is read as a percentage: accuracy 0.91"}, []string{"incomplete"}, "", false,
 		},
+		{
+			"an old log", []string{"sh", "-c", "for e in 1 2 3; do echo epoch $e/3 loss=0.$e; done"},
+			[]string{"all epochs of the output arrived together"}, []string{"finished early"}, "", false,
+		},
 		{"not elastic", trainingCommand("epochs", "3"), []string{unused}, nil, runner.ResizeDocker, false},
 		{"not by Docker", trainingCommand("epochs", "3"), []string{unused}, nil, runner.ResizeControl, true},
 		{"by Docker", trainingCommand("epochs", "3"), nil, []string{unused}, runner.ResizeDocker, true},

@@ -3,6 +3,8 @@ package runner
 import (
 	"bytes"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -99,6 +101,24 @@ func TestScreen_HasNoBarWithoutATerminal(t *testing.T) {
 	s.write(0, []byte("b\n"))
 	if out.String() != "ab\n" || err.String() != "courier: hello\n" {
 		t.Errorf("screen = %q and %q, want the unchanged bytes", out.String(), err.String())
+	}
+}
+
+// A message does not land in a line of the job that is written to the same file.
+func TestScreen_KeepsLinesApartInOneFile(t *testing.T) {
+	f, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newScreen(f, f, false)
+	s.write(0, []byte("a"))
+	s.message("hello")
+	text, err := os.ReadFile(f.Name())
+	if err != nil || string(text) != "a\ncourier: hello\n" {
+		t.Errorf("file = %q, %v", text, err)
+	}
+	if err := f.Close(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -24,17 +24,14 @@ const (
 // moment is the time within which the report of an earlier training may be printed.
 const moment = 20 * time.Millisecond
 
-// isRetold reports whether the epochs that are held may be of an earlier training: the single line of the first
-// one says that it took longer than the command has run, or they arrived within a moment and may be ranked, because
-// they do not begin with the first one.
+// isRetold reports whether the epochs that are held are of an earlier training: the single line of the first one
+// says that it took longer than the command has run.
 func (r *recogniser) isRetold() bool {
 	limit := (r.readAt.Sub(r.beganAt) + time.Second).Seconds() // times may be rounded
 	isLonger := func(x reading) bool {
 		return x.name.kind == kindTime && x.name.flags&flagTotal == 0 && validSeconds(x.value) > limit
 	}
-	b := r.held[0]
-	isRanked := r.first > 1 && r.rises == 1 && !r.isAtEnd && r.readAt.Sub(b.end) < moment
-	return isRanked || !r.beganAt.IsZero() && b.lines == 1 && slices.ContainsFunc(b.readings, isLonger)
+	return !r.beganAt.IsZero() && r.held[0].lines == 1 && slices.ContainsFunc(r.held[0].readings, isLonger)
 }
 
 // confirms reports whether the epochs that are held are trusted.

@@ -100,9 +100,8 @@ func (r *recogniser) canSkip(l *line, s sighting) bool {
 // second run. A counter of rounds that starts again counts something else.
 func (r *recogniser) rewind(l *line, s sighting) bool {
 	isAgain := s.number == r.first && r.current.number > r.first+1
-	isRanking := s.number != r.first && l.template == r.numberLine && r.at.Sub(r.current.end) < moment
 	switch {
-	case !r.isConfirmed && (isAgain || isRanking):
+	case !r.isConfirmed && isAgain:
 		s.track.isDead = true
 		r.drop()
 	case s.number == r.first:
@@ -194,11 +193,8 @@ func (r *recogniser) take(l *line, s sighting, hasNumber bool, metrics int) {
 		return
 	}
 	p := r.progressOf(l, s.field)
-	for i := range l.fields {
-		if hasNumber && s.field.name.unknown > 0 && isResult(&l.fields[i]) { // of a part: D epoch 1, loss 0.5
-			n := &l.fields[i].name
-			n.hash, n.unknown = combine(n.hash, s.field.name.hash), n.unknown+1
-		}
+	if hasNumber && s.field.name.unknown > 0 {
+		l.addPart(s.field.name.hash) // D epoch 1, loss 0.5
 	}
 	section := r.section
 	b := r.next
@@ -237,6 +233,15 @@ func (r *recogniser) take(l *line, s sighting, hasNumber bool, metrics int) {
 	}
 	if b == r.current && (r.isBar && !r.isLagging || r.endsHere(l, p)) {
 		r.closeCurrent()
+	}
+}
+
+// addPart adds a part of the network, by its hash, to the names of all results.
+func (l *line) addPart(hash uint64) {
+	for i := range l.fields {
+		if n := &l.fields[i].name; isResult(&l.fields[i]) {
+			n.hash, n.unknown = combine(n.hash, hash), n.unknown+1
+		}
 	}
 }
 

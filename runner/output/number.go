@@ -64,8 +64,10 @@ func (s *scanner) number(i int) int {
 		f.isWhole, end = f.isWhole && n == 0, end+n
 	}
 	f.value = parseNumber(t[i:end])
-	if part := batchRange.FindSubmatch(t[i:]); f.isWhole && i > 0 && t[i-1] == '[' && part != nil {
-		f.value, end = parseNumber(part[1]), i+len(part[0])-1
+	if f.isWhole && i > 0 && t[i-1] == '[' && end < len(t) && t[end] == '-' {
+		if part := batchRange.FindSubmatch(t[i:]); part != nil {
+			f.value, end = parseNumber(part[1]), i+len(part[0])-1
+		}
 	}
 	return s.suffix(f, begin, end)
 }

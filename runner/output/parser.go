@@ -111,25 +111,22 @@ func (p *Parser) line(line []byte, isFinal bool, at time.Time) {
 			p.isKnown, p.recogniser = true, newRecogniser(p.recogniser.requested)
 		}
 	case !p.isKnown:
-		for _, part := range parts(line) {
-			found := p.recogniser.line(part, at)
-			p.reports = append(p.reports, p.rounds.add(found, p.recogniser)...)
+		if bytes.Contains(line, []byte("%|")) {
+			if open := openBar.FindSubmatch(line); open != nil {
+				p.recognise(open[1], at)
+				line = line[len(open[1]):]
+			}
 		}
+		p.recognise(line, at)
 	}
+}
+
+func (p *Parser) recognise(line []byte, at time.Time) {
+	p.reports = append(p.reports, p.rounds.add(p.recogniser.line(line, at), p.recogniser)...)
 }
 
 // openBar matches a progress bar without a line break, behind which another line was printed.
-var openBar = regexp.MustCompile(`^[^|]*\d%\|[^|]*\| *\d+/\d+ \[[^\]]*\]`)
-
-// parts returns the bar and the text behind it of a line that has both.
-func parts(line []byte) [][]byte {
-	if bytes.Contains(line, []byte("%|")) {
-		if end := len(openBar.Find(line)); end > 0 && end < len(line) && line[end] > ' ' {
-			return [][]byte{line[:end], line[end:]}
-		}
-	}
-	return [][]byte{line}
-}
+var openBar = regexp.MustCompile(`^([^|]*\d%\|[^|]*\| *\d+/\d+ \[[^\]]*\])\S`)
 
 // Recognized reports whether the output contained a line of a known format, or a counter of epochs.
 func (p *Parser) Recognized() bool {

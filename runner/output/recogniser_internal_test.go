@@ -65,21 +65,14 @@ func TestParser_LeavesEpochsAboveTheRequestedOnes(t *testing.T) {
 	}
 }
 
-// What is printed within a moment may be about an earlier training: epochs that are said to have taken longer than
-// the command has run, and those that are ranked. After a training as long, the same output is that of a buffer.
+// Epochs that are said to have taken longer than the command has run are those of an earlier training.
 func TestParser_LeavesEpochsOfAnEarlierTraining(t *testing.T) {
-	times := repeat(1, 3, "Epoch {e}/3 - loss: {v} - time: 12.5s\n")
-	ranks := repeat(2, 3, "epoch {e}: val loss {v}\n") + "epoch 1: val loss 0.9\n"
-	for _, c := range []struct {
-		text string
-		runs time.Duration // before it is printed
-		want int
-	}{{times, 2 * time.Second, 0}, {times, time.Minute, 3}, {ranks, time.Minute, 0}} {
+	for runs, want := range map[time.Duration]int{2 * time.Second: 0, time.Minute: 3} { // before they are printed
 		p := newParserFor(t, 3)
 		p.SetStart(noon)
-		got := p.Write(0, []byte(c.text), noon.Add(c.runs))
-		if got = append(got, p.Close(noon.Add(2*c.runs), true)...); len(got) != c.want {
-			t.Errorf("after %v: %q, want %d epochs of\n%s", c.runs, format(got), c.want, c.text)
+		got := p.Write(0, []byte(repeat(1, 3, "Epoch {e}/3 - loss: {v} - time: 12.5s\n")), noon.Add(runs))
+		if got = append(got, p.Close(noon.Add(2*runs), true)...); len(got) != want {
+			t.Errorf("after %v: %q, want %d epochs", runs, format(got), want)
 		}
 	}
 }
