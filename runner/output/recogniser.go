@@ -137,7 +137,7 @@ func (r *recogniser) read(text []byte) {
 	if hasNumber && !r.advance(l, s, metrics) || r.aside != 0 {
 		return
 	}
-	isStart := l.flags&flagStart != 0 || l.words == 1 && len(l.fields) == 0
+	isStart := l.flags&flagStart != 0 || l.words == 1 && len(l.fields) == 0 && r.current == nil
 	if isStart && !hasNumber && metrics == 0 && l.scope == scopeTrain {
 		r.start()
 	}
