@@ -212,7 +212,8 @@ func (j *job) hintAtEnd() {
 func (j *job) doubt() string {
 	switch {
 	case j.epochs.isPrinted:
-		return "all epochs of the output arrived together: nobody has measured them, and none is recorded"
+		return "all epochs of the output arrived together: nobody has measured them, and none is recorded; " +
+			"the command must flush its output after each epoch, for example by stdbuf -oL"
 	case j.output.Repeats() && !j.reportsElsewhere() && !j.merge.IsMeasuring():
 		return "the output counts its epochs once more from the first one: only those of one training are recorded"
 	}
