@@ -76,7 +76,7 @@ func TestReceipt_ComparesPromiseAndResult(t *testing.T) {
 	receipt.New(story()).WriteText(&text)
 	const want = `job	mlp-1: finished, batch size 16 on 2 CPUs, 3 of 3 epochs
 predicted	meets SLO, 30 s, at most 35 s with probability 0.95, accuracy 0.9200, SLO of 36 s met with probability 0.970
-result	38 s, start-up 2 s, waited 1 s, accuracy 0.9000 (val error 0.1), SLO missed, it worked for 3 s after its last epoch
+result	38 s, start-up 2 s, waited 1 s, accuracy 0.9000 (val error 0.1), SLO missed, it worked for another 3 s after its last epoch
 lost	4 s waiting for storage
 lost	4 s to job twice
 lost	2 s to job once

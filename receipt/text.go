@@ -125,7 +125,8 @@ func (r *JobReceipt) resultText() string {
 		parts = append(parts, "SLO missed")
 	}
 	if after := r.Result.AfterSeconds; after != nil && *after >= 1 {
-		parts = append(parts, fmt.Sprintf("it worked for %s after its last epoch", schemas.FormatSeconds(*after)))
+		text := "it worked for another " + schemas.FormatSeconds(*after) + " after its last epoch"
+		parts = append(parts, text)
 	}
 	if len(parts) == 0 {
 		return "unknown"

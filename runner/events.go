@@ -375,7 +375,7 @@ func (j *job) comparison() string {
 		}
 	}
 	if after := j.result.Ended.Sub(end).Seconds(); after > minWorkAfter {
-		text += fmt.Sprintf("; it worked for %s after its last epoch", schemas.FormatSeconds(after))
+		text += fmt.Sprintf("; it worked for another %s after its last epoch", schemas.FormatSeconds(after))
 	}
 	return text
 }

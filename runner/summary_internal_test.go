@@ -75,7 +75,7 @@ func TestJob_JudgesItsSLOAsTheAdvisorDoes(t *testing.T) {
 		want         string
 	}{
 		"in time":               {10, 10, 30, 31, false, false, "SLO of 40 s met"},
-		"work after":            {10, 10, 30, 50, false, false, "SLO of 40 s met; it worked for 20 s after"},
+		"work after":            {10, 10, 30, 50, false, false, "SLO of 40 s met; it worked for another 20 s after"},
 		"late":                  {10, 10, 45, 45, false, false, "SLO of 40 s missed"},
 		"more epochs":           {10, 10, 30, 39, false, true, "SLO of 40 s met; the output counts more epochs"},
 		"fewer epochs":          {6, 6, 20, 20, false, false, ""},

@@ -239,6 +239,7 @@ func FuzzRecognised(f *testing.F) {
 	f.Add([]byte("s/+2"), 3)                                      // was another one
 	f.Add([]byte("epoch,loss\n0,1\n1,2\n2,\"\n"), 3)
 	f.Add([]byte("epoch 1 val loss 1e999\nepoch 2 val loss 1e999\n"), 2) // was infinite
+	f.Add([]byte("epoCh 0 ACC\x80A 0 epoCh 1"), 3)                       // had a pattern that did not compile
 	f.Fuzz(func(t *testing.T, data []byte, epochs int) {
 		epochs = max(0, min(epochs, 1<<20))
 		r := newParserFor(t, epochs)

@@ -23,14 +23,20 @@ func (s *suggestion) note(l *line, metrics int) {
 			*s = suggestion{string(l.text), patternOf(l, i), f.name.hash, rank, false, f.value, f.value}
 		case f.name.hash == s.name:
 			if f.value > s.last && !s.rises {
-				found := regexp.MustCompile(s.pattern).FindSubmatch(l.text)
-				if s.rises = found != nil && parseNumber(found[1]) == f.value; !s.rises {
+				pattern, err := regexp.Compile(s.pattern) // names may be no valid UTF-8
+				if s.rises = err == nil && reads(pattern, l.text, f.value); !s.rises {
 					s.name = 0 // a pattern that does not read this line is not shown
 				}
 			}
 			s.last, s.most = f.value, max(f.value, s.most)
 		}
 	}
+}
+
+// reads reports whether a pattern reads the number of an epoch from a line.
+func reads(pattern *regexp.Regexp, line []byte, number float64) bool {
+	found := pattern.FindSubmatch(line)
+	return found != nil && parseNumber(found[1]) == number
 }
 
 // patternOf returns a pattern that reads the epoch from a field, and the first loss and accuracy
