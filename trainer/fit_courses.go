@@ -45,45 +45,15 @@ func evidenceRuns(target string, examples []Example, foreign schemas.ForeignColu
 		r.lasted[c] += x.Seconds
 		addExample(target, &r.Run, x)
 	}
-	effects, ended := effectsOf(courses), endedEpochs(courses)
+	effects := effectsOf(courses)
 	for i := range courses {
 		for _, c := range courses[i].usual() {
-			if isRunning := courses[i].EndedAt.IsZero(); isRunning && courses[i].last() < ended[unloaded(c)] {
-				continue // it is short yet, and would be continued at its pace until now
-			}
 			r := courses[i].under(c, effects)
 			r.ID = fmt.Sprint(r.Job, " ", len(runs))
 			runs = append(runs, r)
 		}
 	}
 	return runs
-}
-
-// unloaded returns a configuration without its load.
-func unloaded(c evidence.Configuration) evidence.Configuration {
-	c.NodeLoad = evidence.NodeLoad{}
-	return c
-}
-
-// last returns the number of the last epoch; 0 if there is none.
-func (c *course) last() (number int) {
-	for _, e := range c.Epochs {
-		number = max(number, e.Number)
-	}
-	return number
-}
-
-// endedEpochs returns the most epochs of an ended run, by configuration without its load.
-func endedEpochs(courses []course) map[evidence.Configuration]int {
-	most := map[evidence.Configuration]int{}
-	for i := range courses {
-		if r := &courses[i]; !r.EndedAt.IsZero() {
-			for c := range r.lasted {
-				most[unloaded(c)] = max(most[unloaded(c)], r.last())
-			}
-		}
-	}
-	return most
 }
 
 // indexOf returns the number of a key, in the order in which keys were first asked for.

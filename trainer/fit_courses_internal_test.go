@@ -70,7 +70,12 @@ func TestFit_FiguresOfChangingLoads(t *testing.T) {
 		var errors []float64
 		for seed := range uint64(6) {
 			examples := queuedRuns(rand.New(rand.NewPCG(seed, 7)), runs, epochs, work)
-			p, err := evidence.Compile(stateOf(fitEpochTimes(t, examples, nil)).Regressor)
+			known := evidenceRuns(schemas.TargetEpochTime, examples, nil)
+			h, err := evidence.Fit(t.Context(), known, evidence.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := evidence.Compile(h)
 			if err != nil {
 				t.Fatal(err)
 			}
