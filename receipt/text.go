@@ -124,9 +124,8 @@ func (r *JobReceipt) resultText() string {
 	case r.Result.MetSLO != nil:
 		parts = append(parts, "SLO missed")
 	}
-	if after := r.Result.AfterSeconds; after != nil && *after >= 1 {
-		text := "it worked for another " + schemas.FormatSeconds(*after) + " after its last epoch"
-		parts = append(parts, text)
+	if after := r.Result.AfterSeconds; after != nil && schemas.WorkAfter(*after) != "" {
+		parts = append(parts, schemas.WorkAfter(*after))
 	}
 	if len(parts) == 0 {
 		return "unknown"

@@ -374,14 +374,11 @@ func (j *job) comparison() string {
 			text += "; the output counts more epochs than requested"
 		}
 	}
-	if after := j.result.Ended.Sub(end).Seconds(); after > minWorkAfter {
-		text += fmt.Sprintf("; it worked for another %s after its last epoch", schemas.FormatSeconds(after))
+	if after := schemas.WorkAfter(j.result.Ended.Sub(end).Seconds()); after != "" {
+		text += "; " + after
 	}
 	return text
 }
-
-// minWorkAfter is the time after the last epoch from which it is reported, in seconds.
-const minWorkAfter = 1
 
 // truncateReason truncates a reason to the size that an event can hold.
 func truncateReason(reason string) string {

@@ -157,6 +157,14 @@ func AndReached(target float64) string {
 	return fmt.Sprintf(" and accuracy %.4g reached", target)
 }
 
+// WorkAfter describes how long a command worked after its last epoch; "" for less than a second.
+func WorkAfter(seconds float64) string {
+	if seconds < 1 {
+		return ""
+	}
+	return "it worked for another " + FormatSeconds(seconds) + " after its last epoch"
+}
+
 // OptionalProbability is FormatProbability, or "-" if the probability is unknown.
 func OptionalProbability(p *float64) string { return optional(p, FormatProbability) }
 

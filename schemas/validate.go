@@ -79,6 +79,7 @@ func OneLine(text string) string { return blank(text, "") }
 // Printable is OneLine for a text of several lines, whose cells may be separated by tabs.
 func Printable(text string) string { return blank(text, "\n\t") }
 
+// blank replaces the control characters of a text by blanks, except some.
 func blank(text, except string) string {
 	return strings.Map(func(c rune) rune {
 		if isControl(c) && !strings.ContainsRune(except, c) {

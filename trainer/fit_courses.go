@@ -79,8 +79,11 @@ func (c *course) usual() []evidence.Configuration {
 	for _, of := range all {
 		sum += c.lasted[of]
 	}
-	isShort := func(of evidence.Configuration) bool { return c.lasted[of] < usualShare*sum }
-	return append(all[:1], slices.DeleteFunc(all[1:], isShort)...)
+	n := 1
+	for n < len(all) && c.lasted[all[n]] >= usualShare*sum {
+		n++
+	}
+	return all[:n]
 }
 
 // under returns the run as if it had always been under a configuration.
@@ -93,62 +96,93 @@ func (c *course) under(to evidence.Configuration, effects map[evidence.Configura
 	return r
 }
 
-// effectRounds is the number of rounds after which effects hardly change any more.
-const effectRounds = 20
+// timedEpoch is an epoch of a run whose configurations may have changed.
+type timedEpoch struct {
+	levels     [effectTerms]int // the numbers of its configuration, of its place in the run, and of its run
+	logSeconds float64
+}
 
-// effectsOf returns the effects of configurations on the log seconds of an epoch, beside those of its number
-// and its run. Each effect is the median of what the others leave, in turns (backfitting: Hastie, Tibshirani
-// 1990, chapter 4). That of a number is drawn to zero: what may be due to both is due to the configuration.
+// The terms of the log seconds of an epoch.
+const (
+	termConfiguration = iota
+	termPlace
+	termRun
+	effectTerms
+)
+
+// effectsOf returns the effects of configurations on the log seconds of an epoch, by the runs that changed
+// theirs; nil if none did.
 func effectsOf(courses []course) map[evidence.Configuration]float64 {
-	type epochNumber struct {
+	if !slices.ContainsFunc(courses, func(c course) bool { return len(c.lasted) > 1 }) {
+		return nil
+	}
+	type place struct {
 		model, dataset string
-		number         int
+		epoch          int
 	}
-	type observation struct {
-		levels [3]int // of the configuration, the number and the run
-		y      float64
-	}
-	var all []observation
-	configurations, numbers := map[evidence.Configuration]int{}, map[epochNumber]int{}
+	var epochs []timedEpoch
+	configurations, places := map[evidence.Configuration]int{}, map[place]int{}
 	for run := range courses {
 		for i, e := range courses[run].Epochs {
 			if c := courses[run].configurations[i]; e.Seconds > 0 {
-				number := indexOf(numbers, epochNumber{c.Model, c.Dataset, e.Number})
-				all = append(all, observation{
-					[3]int{indexOf(configurations, c), number, run}, math.Log(e.Seconds / float64(max(1, e.Count))),
+				epochs = append(epochs, timedEpoch{
+					levels: [effectTerms]int{
+						termConfiguration: indexOf(configurations, c),
+						termPlace:         indexOf(places, place{c.Model, c.Dataset, e.Number}),
+						termRun:           run,
+					},
+					logSeconds: math.Log(e.Seconds / float64(max(1, e.Count))),
 				})
 			}
 		}
 	}
-	effects := [3][]float64{
-		make([]float64, len(configurations)), make([]float64, len(numbers)), make([]float64, len(courses)),
+	effects := backfitted(epochs, [effectTerms]int{len(configurations), len(places), len(courses)})
+	all := map[evidence.Configuration]float64{}
+	for c, level := range configurations {
+		all[c] = effects[termConfiguration][level]
 	}
-	const number, weight = 1, 0.25 // of the effect zero, in epochs
+	return all
+}
+
+// effectRounds is the number of rounds after which effects hardly change any more.
+const effectRounds = 20
+
+// placeWeight is the weight of no effect for that of a place, in epochs. It makes a change that may be due to the
+// place or to the configuration one of the configuration.
+const placeWeight = 0.25
+
+// backfitted returns the effects of each level of each term, of which there are some numbers: in turns, the
+// medians of what the other terms leave (backfitting: Hastie, Tibshirani 1990, chapter 4).
+func backfitted(epochs []timedEpoch, numbers [effectTerms]int) (effects [effectTerms][]float64) {
+	for term, n := range numbers {
+		effects[term] = make([]float64, n)
+	}
 	for range effectRounds {
 		for term, of := range effects {
-			left := make([][]float64, len(of))
-			for _, o := range all {
-				y := o.y + of[o.levels[term]]
-				for t, l := range o.levels {
-					y -= effects[t][l]
+			for level, rest := range restsOf(epochs, effects, term) {
+				if len(rest) > 0 {
+					of[level] = evidence.Median(rest)
 				}
-				left[o.levels[term]] = append(left[o.levels[term]], y)
-			}
-			for l, y := range left {
-				if len(y) == 0 {
-					continue
-				}
-				slices.Sort(y)
-				n := len(y)
-				if of[l] = (y[(n-1)/2] + y[n/2]) / 2; term == number {
-					of[l] *= float64(n) / (float64(n) + weight)
+				if n := float64(len(rest)); term == termPlace {
+					of[level] *= n / (n + placeWeight)
 				}
 			}
 		}
 	}
-	result := map[evidence.Configuration]float64{}
-	for c, l := range configurations {
-		result[c] = effects[0][l]
+	return effects
+}
+
+// restsOf returns what the other terms leave of the log seconds of epochs, by the levels of a term.
+func restsOf(epochs []timedEpoch, effects [effectTerms][]float64, term int) [][]float64 {
+	rests := make([][]float64, len(effects[term]))
+	for _, e := range epochs {
+		rest := e.logSeconds
+		for other, level := range e.levels {
+			if other != term {
+				rest -= effects[other][level]
+			}
+		}
+		rests[e.levels[term]] = append(rests[e.levels[term]], rest)
 	}
-	return result
+	return rests
 }

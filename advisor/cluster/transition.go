@@ -109,7 +109,8 @@ func (c *Cluster) epoch(e *schemas.Epoch, sequence uint64, storedAt time.Time) *
 	}
 	c.useNodes(e.Nodes)
 	j.Hardware = c.fleet.See(e.Nodes, nil, e.NodeCores)
-	if c.observeEpoch(j, e, count, storedAt); j.Together == j.EpochsDone && !j.EpochsFollow {
+	c.observeEpoch(j, e, count, storedAt)
+	if j.Together == j.EpochsDone && !j.EpochsFollow {
 		m.FirstReport = j.Together
 	}
 	return j

@@ -105,7 +105,7 @@ func (r *Run) epochSeconds() (seconds []float64, reason string) {
 	for i := range timed {
 		each[i] = timed[i].seconds
 	}
-	usual := median(each)
+	usual := Median(each)
 	for i, e := range timed {
 		if e.seconds <= usual*minShareOfMedian {
 			if reason == "" {
@@ -126,7 +126,7 @@ func (r *Run) usualEpoch() (seconds float64, ok bool) {
 	if len(all) == 0 {
 		return 0, false
 	}
-	return median(all), true
+	return Median(all), true
 }
 
 func isTimed(r Run) bool {
@@ -167,7 +167,7 @@ func newCurveSet(curves []runCurve) *curveSet {
 func (s *curveSet) continued(row []float64, c *runCurve) []float64 {
 	base := make([]float64, len(s.points))
 	for k := range base {
-		base[k] = math.Exp(median(s.column(k)))
+		base[k] = math.Exp(Median(s.column(k)))
 	}
 	own, n := c.sums, c.epochs()
 	at := interpolate(s.points, base, n)

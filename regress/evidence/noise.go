@@ -45,7 +45,7 @@ func (t *TimeModel) fitNoise(all []*measuredTimes) {
 				squares += weight * s.squares
 			}
 		}
-		c.OddVariance = median(odd)
+		c.OddVariance = Median(odd)
 	}
 	t.EpochVariance = pool(runs[:min(len(runs), maxRuns)], weight,
 		priorEpochDeviation*priorEpochDeviation, priorWeight, most)
@@ -68,7 +68,7 @@ func (c *compiledCurve) noise(r *runCurve) (residuals []float64, odd float64, s 
 		y = append(y, log-math.Log(max(c.total(i)-c.total(i-1), minSeconds)))
 	}
 	if c.Runs > 1 { // the run is a part of its own curve
-		usual := median(y)
+		usual := Median(y)
 		limited := clippedAbout(y, usual)
 		for i := range y {
 			more := math.Exp(min(y[i], maxPace)) - math.Exp(min(usual+limited[i], maxPace))
@@ -92,7 +92,7 @@ func clippedAbout(values []float64, centre float64) []float64 {
 		left[i] = v - centre
 		sizes[i] = math.Abs(left[i])
 	}
-	limit := most * (normal*median(sizes) + least)
+	limit := most * (normal*Median(sizes) + least)
 	for i, v := range left {
 		left[i] = max(-limit, min(limit, v))
 	}

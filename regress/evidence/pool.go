@@ -107,7 +107,7 @@ const robustTails = 4.0
 // values. noise is a known further variance of each value; nil: none.
 func robustMeanOf(values []float64, prior, priorWeight, tails float64, noise []float64) robustMean {
 	n := float64(len(values))
-	m := robustMean{location: median(values), number: 1}
+	m := robustMean{location: Median(values), number: 1}
 	if len(values) == 1 {
 		return m
 	}
@@ -141,8 +141,8 @@ func robustMeanOf(values []float64, prior, priorWeight, tails float64, noise []f
 	return m
 }
 
-// median returns the median of values, of which there is one or more.
-func median(values []float64) float64 {
+// Median returns the median of values, of which there is one or more.
+func Median(values []float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	n := len(sorted)
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
@@ -156,7 +156,7 @@ func clippedSquares(logs []float64) float64 {
 
 // clipAround limits values to a distance from their median.
 func clipAround(values []float64, distance float64) []float64 {
-	m := median(values)
+	m := Median(values)
 	clipped := make([]float64, len(values))
 	for i, v := range values {
 		clipped[i] = max(m-distance, min(m+distance, v))

@@ -118,7 +118,7 @@ func newTypicalCurve(curves []*compiledCurve, paceVariance float64) *compiledCur
 		variances = append(variances, c.RunVariance[last])
 		degrees = append(degrees, c.Degrees[last])
 	}
-	run, free := median(variances), min(median(degrees), 4+float64(len(curves)))
+	run, free := Median(variances), min(Median(degrees), 4+float64(len(curves)))
 	slices.Sort(points)
 	for _, n := range slices.Compact(points) {
 		of := typicalPoint(curves, n)
@@ -142,7 +142,7 @@ func typicalPoint(curves []*compiledCurve, n int) estimate {
 	case 1:
 		return estimate{ratios[0], alone}
 	}
-	m, squares := median(ratios), weight*deviation*deviation
+	m, squares := Median(ratios), weight*deviation*deviation
 	for _, x := range ratios {
 		squares += (x - m) * (x - m)
 	}

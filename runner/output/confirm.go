@@ -21,8 +21,9 @@ const (
 	mostDuration  = 1.05
 )
 
-// moment is the time within which the report of an earlier training may be printed.
-const moment = 20 * time.Millisecond
+// minFirstEpoch is the least time of a first epoch whose begin the output shows. With less, the lines of its begin
+// and of its end were printed together.
+const minFirstEpoch = 20 * time.Millisecond
 
 // isRetold reports whether the epochs that are held are of an earlier training: the single line of the first one
 // says that it took longer than the command has run.
@@ -126,7 +127,7 @@ func (r *recogniser) event(b *block) EpochReport {
 	isLone := r.isAtEnd && r.rises == 0 // of a bar on a pipe only the last state may be drawn
 	if r.lastNumber > 0 || isLone {
 		e.Epochs = uint32(max(b.number-r.lastNumber, 1))
-	} else if e.BeganAt = r.beginOf(b); e.BeganAt.Before(r.beganAt) || e.At.Sub(e.BeganAt) < moment {
+	} else if e.BeganAt = r.beginOf(b); e.BeganAt.Before(r.beganAt) || e.At.Sub(e.BeganAt) < minFirstEpoch {
 		e.BeganAt = time.Time{}
 	}
 	r.lastNumber = b.number
@@ -162,12 +163,13 @@ func (r *recogniser) beginOf(b *block) time.Time {
 	case !r.isFooter && !b.isLate && (b.isHeading() || b.lines > 1 && part < 0.05):
 		return b.begin
 	}
-	if b.lines == 1 && r.startedAt.IsZero() {
-		r.startedAt = r.tableAt
+	started := r.startedAt
+	if b.lines == 1 && started.IsZero() {
+		started = r.tableAt
 	}
 	next := following.end.Sub(b.end)
-	if first := b.end.Sub(r.startedAt); first < mostUneven*next && next < mostUneven*first {
-		return r.startedAt
+	if first := b.end.Sub(started); first < mostUneven*next && next < mostUneven*first {
+		return started
 	}
 	length := b.printedLength(following)
 	if length == 0 {

@@ -262,6 +262,9 @@ func (r *recogniser) closeCurrent() {
 	}
 	b.isPublished = true
 	if p := &b.pass; p.line != 0 && b.lastLine == p.line && !r.isBar && !r.followed.isFractional {
+		if !r.isAtEnd { // the last epoch has no heading behind it: its gap is that of the epoch before
+			r.gap = max(0, r.headedAt.Sub(b.end))
+		}
 		b.end = b.end.Add(min(r.unseen(p, b.end), max(0, r.at.Sub(b.end)))) // the last batches are not shown
 	}
 	if b.isHeading() && r.class == countsEpochs && !r.isBar {
@@ -287,9 +290,6 @@ func (r *recogniser) closeCurrent() {
 
 // unseen returns how long an epoch went on after the last batch that was shown, at an instant.
 func (r *recogniser) unseen(p *pass, last time.Time) time.Duration {
-	if !r.isAtEnd { // else it is that of the epoch before
-		r.gap = max(0, r.headedAt.Sub(last))
-	}
 	if r.gap == 0 && p.batches > 0 && p.course.last > p.course.first {
 		return p.course.at(p.batches).Sub(last)
 	}
