@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"syscall"
 
@@ -89,12 +90,13 @@ func (p Port) Listen(ctx context.Context, host string) (l net.Listener, note str
 		wanted = p.Last
 	}
 	if wanted != 0 && used != wanted {
-		note = fmt.Sprintf("port %d is in use, using %d (%s)", wanted, used, p.Flag)
+		note = fmt.Sprintf("port %d is in use, using another (%s)", wanted, p.Flag)
 	}
 	return l, note, nil
 }
 
-// Choose returns a port that Listen could listen on, for a server that listens by itself.
+// Choose is Listen for a server that listens by itself. Where the system would choose, port is 0: until the
+// server listens, another program could take a port that was free.
 func (p Port) Choose(ctx context.Context, host string) (port int, note string, err error) {
 	l, note, err := p.Listen(ctx, host)
 	if err != nil {
@@ -103,6 +105,9 @@ func (p Port) Choose(ctx context.Context, host string) (port int, note string, e
 	port = l.Addr().(*net.TCPAddr).Port
 	if err := l.Close(); err != nil {
 		return 0, "", fmt.Errorf("release %s %d after the check: %w", p.Flag, port, err)
+	}
+	if !slices.Contains([]int{p.Given, p.Default, p.Last}, port) {
+		port = 0
 	}
 	return port, note, nil
 }

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 
@@ -68,7 +67,10 @@ func TestPort_NamesATakenPort(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	if want := fmt.Sprintf("port %d is in use, using ", p.Last); !strings.HasPrefix(note, want) {
-		t.Errorf("note %q, want %s…", note, want)
+	if want := fmt.Sprintf("port %d is in use, using another (--http-port)", p.Last); note != want {
+		t.Errorf("note %q, want %q", note, want)
+	}
+	if port, _, err := p.Choose(t.Context(), "127.0.0.1"); port != 0 || err != nil {
+		t.Errorf("Choose = %d, %v, want 0: another program could take a free port", port, err)
 	}
 }
