@@ -2,7 +2,6 @@ package importer_test
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -630,31 +629,6 @@ func TestRun_Events(t *testing.T) {
 	if end.EpochsDone != 10 || end.Epochs != 10 || end.DurationSeconds != 100 ||
 		*end.Accuracy != 0.9 || !end.At.Equal(since.Add(100*time.Second)) {
 		t.Errorf("ended = %+v, want 10 epochs in 100 s with accuracy 0.9", end)
-	}
-}
-
-// The test reads the runs of the study, whose README lists the rows with copied times.
-func TestReader_TheStudy(t *testing.T) {
-	file, err := os.Open("../../shared/data/courier-paper/measured_runs.csv")
-	if err != nil {
-		t.Skip("the runs of the study are not available: ", err)
-	}
-	defer file.Close()
-	r := importer.New(importer.Options{
-		Since:    since,
-		Defaults: map[string]string{importer.FieldEpochs: "10"},
-	})
-	if err := r.File("measured_runs.csv", file); err != nil {
-		t.Fatal(err)
-	}
-	f := r.Finish()
-	if f.Read != 85 || len(f.Runs) != 80 {
-		t.Errorf("%d runs of %d, want 80 of 85", len(f.Runs), f.Read)
-	}
-	for _, refused := range f.Refused {
-		if refused.Reason != importer.ReasonCopied {
-			t.Errorf("refused = %s, want %s", refused, importer.ReasonCopied)
-		}
 	}
 }
 

@@ -46,10 +46,20 @@ func checkProperties(t *testing.T, read func() (importer.ReadResult, error)) {
 	}
 }
 
-// fuzzFile fuzzes files, of which the content of the seeds decides the format.
-func fuzzFile(f *testing.F, seeds ...string) {
-	for _, s := range seeds {
-		f.Add(s)
+// FuzzReader reads files, whose content decides the format.
+func FuzzReader(f *testing.F) {
+	header := strings.Join(importer.SacctFields(), "|") + "\n"
+	for _, seed := range []string{
+		"who,model,batch,cpus,epochs,time_s,start_time,njobs\nada,m,64,1,10,72.5,2021-03-01,3\n",
+		"run;epoch;seconds;val_acc\na;0;2.5;0.8\na;1;2;0.9\n", "\"\n",
+		header + "7|m|ada|TIMEOUT|1614592800|1614596400|3600|60|4|gpu[01-3,7]x,b|sbatch t --bs 8 --epochs=2\n",
+		header + "7.0|m||COMPLETED|Unknown|Unknown|0||4|a[|\n", "JobID|State|\n1|2\n",
+		"03/04/2024 11:00:00;E;1.pbs;user=ada jobname=m start=1614592800 end=1614596400" +
+			" Resource_List.walltime=01:00:00 exec_host=n1/0*4+n2/0 Exit_status=0\n",
+		"03/04/2024 11:00:00;E;1;start=x\n", pods, `[{"epoch":1,"config":{"batch_size":8},"time":3},{"epoch":2,"time":6}]`,
+		`{"run_id":"r","model":"m","batch_size":64,"cpus":2,"epoch_seconds":[2.5,2],"accuracies":[0.8,null]}`,
+	} {
+		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		checkProperties(t, func() (importer.ReadResult, error) {
@@ -67,25 +77,4 @@ func fuzzFile(f *testing.F, seeds ...string) {
 			return r.Finish(), err
 		})
 	})
-}
-
-func FuzzCSV(f *testing.F) {
-	fuzzFile(f, "who,model,batch,cpus,epochs,time_s,start_time,njobs\nada,m,64,1,10,72.5,2021-03-01,3\n",
-		"run;epoch;seconds;val_acc\na;0;2.5;0.8\na;1;2;0.9\n", "\"\n")
-}
-
-func FuzzSlurm(f *testing.F) {
-	header := strings.Join(importer.SacctFields(), "|") + "\n"
-	fuzzFile(f, header+"7|m|ada|TIMEOUT|1614592800|1614596400|3600|60|4|gpu[01-3,7]x,b|sbatch t --bs 8 --epochs=2\n",
-		header+"7.0|m||COMPLETED|Unknown|Unknown|0||4|a[|\n", "JobID|State|\n1|2\n")
-}
-
-func FuzzPBS(f *testing.F) {
-	fuzzFile(f, "03/04/2024 11:00:00;E;1.pbs;user=ada jobname=m start=1614592800 end=1614596400"+
-		" Resource_List.walltime=01:00:00 exec_host=n1/0*4+n2/0 Exit_status=0\n", "03/04/2024 11:00:00;E;1;start=x\n")
-}
-
-func FuzzJSONLines(f *testing.F) {
-	fuzzFile(f, pods, `[{"epoch":1,"config":{"batch_size":8},"time":3},{"epoch":2,"time":6}]`,
-		`{"run_id":"r","model":"m","batch_size":64,"cpus":2,"epoch_seconds":[2.5,2],"accuracies":[0.8,null]}`)
 }
