@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"bufio"
 	"cmp"
 	"fmt"
 	"io"
@@ -40,7 +41,7 @@ func (t *table) complete(d *runDraft) {
 			d.values[field] = v
 		}
 	}
-	if t.isOfJobs() && t.value(d, FieldModel) == "" {
+	if t.isOfJobs() && d.text(FieldModel) == "" {
 		d.values[FieldModel] = d.values[FieldJobName]
 	}
 	isPart := perDevice.MatchString(batchName) &&
@@ -144,18 +145,18 @@ func commandFlags(line string) map[string]string {
 var rule = regexp.MustCompile(`^={8,}$`)
 
 // blocks reads a row per block of lines with a name and a value each, below a rule, as qacct prints them.
-func (r *Reader) blocks(name string, in io.Reader) error {
+func (t *table) blocks(in *bufio.Reader) error {
 	block := record{}
-	in = io.MultiReader(in, strings.NewReader("\n========"))
-	return r.readLines(name, in, func(number int, text []byte) (record, bool) {
+	return eachLine(io.MultiReader(in, strings.NewReader("\n========")), func(number int, text []byte) {
 		if !rule.Match(text) {
 			key, value, _ := strings.Cut(string(text), " ")
 			block.cells[key] = cell(value)
-			return record{}, false
+			return
 		}
-		last := block
+		if len(block.cells) > 0 {
+			t.add(block)
+		}
 		block = record{line: number + 1, cells: map[string]string{}}
-		return last, len(last.cells) > 0
 	})
 }
 
@@ -163,22 +164,21 @@ func (r *Reader) blocks(name string, in io.Reader) error {
 var pbsLine = regexp.MustCompile(`^\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;([A-Z]);([^;]+);(.*)$`)
 
 // pbs reads the accounting log of PBS: a row per ended job (record E); others are skipped.
-func (r *Reader) pbs(name string, in io.Reader) error {
-	return r.readLines(name, in, func(number int, text []byte) (record, bool) {
-		row := record{line: number, cells: map[string]string{}}
-		m := pbsLine.FindStringSubmatch(string(text))
-		if m == nil {
-			row.broken = refuse(ReasonUnreadable, "",
-				"want an accounting record of PBS, such as 03/04/2024 11:00:00;E;123.server;user=ada")
-			return row, true
+func (t *table) pbs(in *bufio.Reader) error {
+	return eachLine(in, func(number int, text []byte) {
+		switch m := pbsLine.FindStringSubmatch(string(text)); {
+		case m == nil:
+			t.add(record{line: number, broken: refuse(ReasonUnreadable, "",
+				"want an accounting record of PBS, such as 03/04/2024 11:00:00;E;123.server;user=ada")})
+		case m[1] == "E":
+			t.add(record{line: number, cells: pbsJob(m[2], m[3])})
 		}
-		pbsJob(row.cells, m[2], m[3])
-		return row, m[1] == "E"
 	})
 }
 
-// pbsJob sets the cells of a job to the words name=value of its record.
-func pbsJob(cells map[string]string, id, words string) {
+// pbsJob returns the cells of a job from the words name=value of its record.
+func pbsJob(id, words string) map[string]string {
+	cells := map[string]string{}
 	for word := range strings.FieldsSeq(words) {
 		if key, v, found := strings.Cut(word, "="); found {
 			cells[key] = v
@@ -197,6 +197,7 @@ func pbsJob(cells map[string]string, id, words string) {
 		command, _, _ = strings.Cut(quoted, `"`)
 	}
 	cells["command"] = command
+	return cells
 }
 
 // maxHosts is the maximum number of nodes in a list of hosts.

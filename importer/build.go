@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,20 +17,27 @@ import (
 // maxConcurrentJobs is the maximum number of jobs that ran at the same time.
 const maxConcurrentJobs = 256
 
-// addRun adds the run of a draft, or records its rejection.
-func (r *Reader) addRun(d *runDraft) {
-	run, why := r.build(d)
-	if why != nil {
-		why.Field = callField(d.called, why.Field)
-		r.reject(d.Place, why)
-		return
-	}
-	r.accept(run)
+// runDraft holds the unparsed values of a run.
+type runDraft struct {
+	Place
+	table  *table
+	values map[string]string // by field
+	epochs []PastEpoch
 }
 
-// build converts a draft to a run.
-func (r *Reader) build(d *runDraft) (*PastRun, *Refusal) {
-	v := &fieldValues{text: func(field string) string { return r.value(d, field) }}
+// set sets a field to a number.
+func (d *runDraft) set(field string, v float64) {
+	d.values[field] = strconv.FormatFloat(v, 'f', -1, 64)
+}
+
+// text returns a field from the source or the defaults.
+func (d *runDraft) text(field string) string {
+	return cmp.Or(strings.TrimSpace(d.values[field]), strings.TrimSpace(d.table.o.Defaults[field]))
+}
+
+// add adds the run, or records its rejection.
+func (d *runDraft) add() {
+	v := &fieldValues{runDraft: d}
 	run := &PastRun{
 		Place:    d.Place,
 		SourceID: v.text(FieldRunID),
@@ -37,22 +45,27 @@ func (r *Reader) build(d *runDraft) (*PastRun, *Refusal) {
 		User:     v.text(FieldUser),
 		Epochs:   d.epochs,
 	}
-	v.ending(d, run)
-	v.setting(d, &run.Setting)
-	v.epochs(d, run)
-	v.cluster(d, run)
-	v.times(run, r.o.Zone)
+	v.ending(run)
+	v.setting(&run.Setting)
+	v.countEpochs(run)
+	v.cluster(run)
+	v.times(run)
 	v.note(run.checkEpochs())
-	if v.why != nil {
-		return nil, v.why
+	if v.why == nil {
+		v.why = run.validate()
 	}
-	return run, run.validate()
+	if v.why != nil {
+		v.why.Field = callField(d.table.columns, v.why.Field)
+		d.table.reject(d.Place, v.why)
+		return
+	}
+	d.table.accept(run)
 }
 
 // fieldValues parses the values of fields, up to the first one that is not valid.
 type fieldValues struct {
-	text func(field string) string
-	why  *Refusal // of the first value; nil: all are valid
+	*runDraft
+	why *Refusal // of the first value; nil: all are valid
 }
 
 // note takes a refusal, of which only the first one counts; nil: none.
@@ -108,9 +121,9 @@ func (r *PastRun) validate() *Refusal {
 }
 
 // setting reads the configuration. Without a batch size it is unknown, 0, as in courier run.
-func (v *fieldValues) setting(d *runDraft, s *schemas.Setting) {
+func (v *fieldValues) setting(s *schemas.Setting) {
 	s.Model, s.Dataset = v.need(FieldModel, "model"), v.text(FieldDataset)
-	if d.called[FieldBatchSize] != "" { // other runs of the source have one
+	if v.table.columns[FieldBatchSize] != "" { // other runs of the source have one
 		v.need(FieldBatchSize, "batch-size")
 	}
 	if v.text(FieldBatchSize) != partOfBatch {
@@ -124,14 +137,14 @@ func (v *fieldValues) setting(d *runDraft, s *schemas.Setting) {
 	s.TrainingSamples = v.count(FieldTrainingSamples, math.MaxInt64)
 }
 
-// epochs reads the number of epochs. If the source has no data of single epochs, it also reads how many
+// countEpochs reads the number of epochs. If the source has no data of single epochs, it also reads how many
 // of them were done. A column with the last epoch may count from 0 or from 1, so it is accepted only if
 // the run did all epochs.
-func (v *fieldValues) epochs(d *runDraft, run *PastRun) {
+func (v *fieldValues) countEpochs(run *PastRun) {
 	all := uint32(v.count(FieldEpochs, schemas.MaxEpochs))
-	text, column := v.text(FieldEpochsDone), d.called[FieldEpochsDone]
+	text, column := v.text(FieldEpochsDone), v.table.columns[FieldEpochsDone]
 	switch last := numberOf(text); {
-	case len(d.epochs) > 0 || text == "":
+	case len(v.epochs) > 0 || text == "":
 	case isAmount(column, []string{text}):
 		run.Done = uint32(v.count(FieldEpochsDone, schemas.MaxEpochs))
 	case last != 0 && last != float64(all) && last+1 != float64(all):
@@ -140,7 +153,7 @@ func (v *fieldValues) epochs(d *runDraft, run *PastRun) {
 	}
 	run.Setting.Epochs = max(all, run.Done)
 	if all == 0 && run.Done == 0 {
-		run.Setting.Epochs = uint32(len(d.epochs)) // the source has no other number
+		run.Setting.Epochs = uint32(len(v.epochs)) // the source has no other number
 	}
 	if run.Setting.Epochs == 0 {
 		v.refuse(ReasonMissing, FieldEpochs,
@@ -150,13 +163,13 @@ func (v *fieldValues) epochs(d *runDraft, run *PastRun) {
 }
 
 // cluster reads the nodes of the run and the number of concurrent jobs.
-func (v *fieldValues) cluster(d *runDraft, run *PastRun) {
+func (v *fieldValues) cluster(run *PastRun) {
 	var nodes []string
 	for _, name := range expandHosts(strings.ReplaceAll(v.text(FieldNodes), ";", ",")) {
 		nodes = append(nodes, schemas.NodeName(strings.TrimSpace(name)))
 	}
 	if len(nodes) == 0 {
-		nodes = []string{nodeOf(d.File)}
+		nodes = []string{nodeOf(v.File)}
 	}
 	run.Setting.Nodes = nodes
 	run.Cores = uint32(v.count(FieldNodeCores, schemas.MaxCPUs))
@@ -166,7 +179,7 @@ func (v *fieldValues) cluster(d *runDraft, run *PastRun) {
 }
 
 // ending reads outcome, accuracy and start-up.
-func (v *fieldValues) ending(d *runDraft, run *PastRun) {
+func (v *fieldValues) ending(run *PastRun) {
 	word, _, _ := strings.Cut(strings.ToLower(v.text(FieldOutcome)), " ") // CANCELLED by 1000
 	outcome, known := outcomeOf(word)
 	run.Limit = limitSeconds(v.text(FieldTimeLimit))
@@ -176,7 +189,7 @@ func (v *fieldValues) ending(d *runDraft, run *PastRun) {
 		v.refuse(ReasonInvalid, FieldOutcome, "%q is not finished, failed or cancelled", schemas.Clip(word))
 	case outcome == "":
 		v.refuse(ReasonUnfinished, FieldOutcome, "the run is %s: only ended runs can be imported", word)
-	case len(d.epochs) == 0 && outcome != schemas.EventFinished && !isTimeout:
+	case len(v.epochs) == 0 && outcome != schemas.EventFinished && !isTimeout:
 		v.refuse(ReasonUnfinished, FieldOutcome,
 			"the run ended as %s, and no epoch has a time: nothing can be learned from it", word)
 	}
@@ -189,8 +202,8 @@ func (v *fieldValues) ending(d *runDraft, run *PastRun) {
 			run.Accuracy = accuracyOf(*wrong)
 		}
 	}
-	if n := len(d.epochs); n > 0 && run.Accuracy == nil {
-		run.Accuracy = d.epochs[n-1].Accuracy
+	if n := len(v.epochs); n > 0 && run.Accuracy == nil {
+		run.Accuracy = v.epochs[n-1].Accuracy
 	}
 	if startup := valueOf(v, FieldStartup, seconds); startup > 0 {
 		run.Startup = &startup
@@ -206,9 +219,9 @@ func accuracyOf(errorRate float64) *float64 {
 const clockSlack = 1.0
 
 // times reads start, end and duration; any two of them determine the third.
-func (v *fieldValues) times(run *PastRun, zone *time.Location) {
+func (v *fieldValues) times(run *PastRun) {
 	instant := func(field, text string) (time.Time, *Refusal) {
-		t, err := Instant(text, zone)
+		t, err := Instant(text, v.table.o.Zone)
 		if err != nil {
 			return t, refuse(ReasonInvalid, field, "%s", err)
 		}

@@ -1,22 +1,22 @@
 package importer
 
 import (
+	"bufio"
 	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	tables "courier/regress/table"
 )
 
 // csv reads a table with a header.
-func (r *Reader) csv(name string, in io.Reader) error {
+func (t *table) csv(in *bufio.Reader) error {
 	c, header, err := tables.OpenCSV(in)
 	var wrong *csv.ParseError
 	if err != nil && !errors.Is(err, io.EOF) && !errors.As(err, &wrong) {
-		return fmt.Errorf("read %s: %w", name, err)
+		return err
 	}
 	if err != nil || len(header) < 2 {
 		problem := "want a header of at least two columns, separated by commas, semicolons, tabs or bars (sacct" +
@@ -24,8 +24,8 @@ func (r *Reader) csv(name string, in io.Reader) error {
 		if errors.Is(err, io.EOF) {
 			problem = "the file is empty; " + problem
 		}
-		r.found.Unreadable++
-		r.refuse(Place{File: name, Line: 1}, refuse(ReasonUnreadable, "", "%s", problem))
+		t.found.Unreadable++
+		t.refuse(Place{File: t.name, Line: 1}, refuse(ReasonUnreadable, "", "%s", problem))
 		return nil
 	}
 	count := map[string]int{}
@@ -37,37 +37,36 @@ func (r *Reader) csv(name string, in io.Reader) error {
 			header[i] = fmt.Sprintf("column %d", i+1)
 		}
 	}
-	t := r.newTable(name, header)
-	t.form.isCSV, t.form.hasCommas = true, c.Comma == ','
+	t.header, t.comma = header, c.Comma
 	for {
 		cells, err := c.Read()
-		if errors.Is(err, io.EOF) {
-			return t.end()
-		}
 		row := record{cells: make(map[string]string, len(cells))}
 		switch {
+		case errors.Is(err, io.EOF):
+			return nil
 		case errors.As(err, &wrong):
 			row.line, row.broken = wrong.Line, refuse(ReasonUnreadable, "", "%s", wrong.Err)
 		case err != nil:
-			return fmt.Errorf("read %s: %w", name, err)
+			return err
 		default:
 			row.line, _ = c.FieldPos(0)
 			if n := len(header); len(cells) > n && c.Comma == '|' { // the command of a job has pipes
 				cells = append(cells[:n-1], strings.Join(cells[n-1:], "|"))
 			}
 			if len(cells) != len(header) {
-				row.broken = refuse(ReasonUnreadable, "", "the row has %d fields, the header %d",
-					len(cells), len(header))
+				row.broken = refuse(ReasonUnreadable, "", "the row has %d fields, the header %d", len(cells), len(header))
 			}
 		}
-		for i, text := range cells[:min(len(cells), len(header))] {
-			row.cells[header[i]] = cell(text)
+		hasValue := err != nil
+		for i, text := range cells {
+			text = cell(text)
+			hasValue = hasValue || text != ""
+			if i < len(header) {
+				row.cells[header[i]] = text
+			}
 		}
-		if err == nil && !slices.ContainsFunc(cells, func(text string) bool { return cell(text) != "" }) {
-			continue // such as the line below the header of a table in Markdown
-		}
-		if err := t.add(row); err != nil {
-			return err
+		if hasValue { // unlike the line below the header of a table in Markdown
+			t.add(row)
 		}
 	}
 }

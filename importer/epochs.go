@@ -97,7 +97,7 @@ func epochOf(d *runDraft, errorColumn string) (e epochRow, why *Refusal) {
 		return e, refuse(ReasonInvalid, FieldEpoch, "%q is not an epoch number", schemas.Clip(d.values[FieldEpoch]))
 	}
 	e.number = number
-	v := &fieldValues{text: func(field string) string { return d.values[field] }}
+	v := &fieldValues{runDraft: d}
 	e.Seconds, e.clock = valueOf(v, FieldEpochSeconds, seconds), valueOf(v, FieldSeconds, seconds)
 	if e.Accuracy = valueOf(v, FieldAccuracy, ratio); e.Accuracy == nil {
 		if wrong := valueOf(v, FieldError, ratio); wrong != nil {
@@ -144,7 +144,7 @@ func (t *table) epochs(run *epochRun) *Refusal {
 		d.set(FieldSeconds, times[0])
 	case len(times) > 0:
 		return refuse(ReasonMissing, FieldEpochSeconds, "only %d of %d epochs have a time", len(times), n)
-	case t.value(d, FieldStartedAt) == "" || t.value(d, FieldEndedAt) == "":
+	case d.text(FieldStartedAt) == "" || d.text(FieldEndedAt) == "":
 		return refuse(ReasonMissing, FieldEpochSeconds,
 			"missing in a row per epoch: name its column with --columns epoch_seconds=NAME")
 	}

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -15,9 +14,6 @@ import (
 	"courier/runner/output"
 )
 
-// epochLists are the fields whose cell may have a list with one value per epoch: time, accuracy and loss.
-var epochLists = [...]string{"epoch_seconds", "accuracies", "losses"}
-
 // maxDocument is the maximum size of a JSON document of several lines.
 const maxDocument = 256 << 20
 
@@ -27,45 +23,24 @@ const maxDocument = 256 << 20
 //
 // A document is a list of such objects, an object with one such list, whose other fields are those of
 // each row, or the pods or jobs of Kubernetes.
-func (r *Reader) json(name string, in io.Reader) error {
-	b := bufio.NewReaderSize(in, 64<<10)
-	s := jsonSource{r.newTable(name, nil)}
-	head, err := b.Peek(b.Size())
-	if err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("read %s: %w", name, err)
-	}
-	in = b
-	first, _, isLine := bytes.Cut(bytes.TrimLeft(head, " \t\r\n"), []byte("\n"))
+func (t *table) json(in *bufio.Reader) error {
+	begin, _ := in.Peek(in.Size())
+	first, _, isLine := bytes.Cut(bytes.TrimLeft(begin, " \t\r\n"), []byte("\n"))
+	rest := io.Reader(in)
 	if isLine && !json.Valid(standard(first)) {
-		whole, err := io.ReadAll(io.LimitReader(b, maxDocument+1))
+		whole, err := io.ReadAll(io.LimitReader(in, maxDocument+1))
 		if err != nil {
-			return fmt.Errorf("read %s: %w", name, err)
+			return err
 		}
 		if document := standard(whole); len(whole) <= maxDocument && json.Valid(document) {
-			return errors.Join(s.value(0, document), s.end())
+			t.value(0, map[string]string{}, document)
+			return nil
 		}
-		in = io.MultiReader(bytes.NewReader(whole), b)
+		rest = io.MultiReader(bytes.NewReader(whole), in)
 	}
-	var failed error
-	err = eachLine(in, func(number int, line []byte) {
-		if failed == nil {
-			failed = s.value(number, standard(line))
-		}
+	return eachLine(rest, func(number int, line []byte) {
+		t.value(number, map[string]string{}, standard(line))
 	})
-	if err != nil {
-		err = fmt.Errorf("read %s: %w", name, err)
-	}
-	return errors.Join(err, failed, s.end())
-}
-
-// jsonSource is the state of reading a source.
-type jsonSource struct{ *table }
-
-func (s jsonSource) end() error {
-	if s.table.columns == nil && len(s.sample) == 0 {
-		return nil
-	}
-	return s.table.end()
 }
 
 // nonFinite matches the numbers that Python's json module writes and JSON does not allow.
@@ -79,32 +54,41 @@ func standard(text []byte) []byte {
 	return nonFinite.ReplaceAll(text, []byte("${1}null"))
 }
 
-// value reads a line or a document, which has only numbers that JSON allows.
-func (s jsonSource) value(line int, text []byte) error {
+// value reads a row, or a list or an object with rows. The cells of what it is in are outer.
+func (t *table) value(line int, outer map[string]string, text []byte) {
 	var list []json.RawMessage
 	if json.Unmarshal(text, &list) == nil {
-		return s.rows(line, nil, list)
+		for _, element := range list {
+			t.value(line, outer, element)
+		}
+		return
 	}
 	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(text, &fields); err != nil || fields == nil {
-		if err == nil {
-			err = errors.New("null")
-		}
-		return s.add(record{line: line, broken: refuse(ReasonUnreadable, "", "not a JSON object: %s", err)})
+	if err := json.Unmarshal(text, &fields); err != nil {
+		t.add(record{line: line, broken: refuse(ReasonUnreadable, "", "not a JSON object: %s", err)})
+		return
 	}
-	if name, list := nested(fields); list != nil && s.areRows(list[0], fields) {
+	name, list := nested(fields)
+	isOuter := list != nil && t.areRows(list[0], fields)
+	if isOuter {
 		delete(fields, name)
-		constants := map[string]string{}
-		flatten(constants, "", fields)
-		return s.rows(line, constants, list)
 	}
-	return s.object(line, nil, fields)
+	cells := maps.Clone(outer)
+	flatten(cells, "", fields)
+	if !isOuter {
+		completePod(cells)
+		t.add(record{line: line, cells: cells})
+		return
+	}
+	for _, element := range list {
+		t.value(line, cells, element)
+	}
 }
 
 // areRows reports whether the elements of a list in an object are rows: they are epochs, or jobs with a state, or
 // have the configuration of runs, and the object has no state or time of its own. Other lists, such as those of
 // tags or of phases, belong to the run that the object is.
-func (s jsonSource) areRows(element json.RawMessage, object map[string]json.RawMessage) bool {
+func (t *table) areRows(element json.RawMessage, object map[string]json.RawMessage) bool {
 	var inner map[string]json.RawMessage
 	if json.Unmarshal(element, &inner) != nil {
 		return false
@@ -112,7 +96,7 @@ func (s jsonSource) areRows(element json.RawMessage, object map[string]json.RawM
 	of := func(fields map[string]json.RawMessage) map[string]string {
 		cells := map[string]string{}
 		flatten(cells, "", fields)
-		return columnsOf(names{have: slices.Sorted(maps.Keys(cells))}, s.o.Columns)
+		return columnsOf(names{have: slices.Sorted(maps.Keys(cells))}, t.o.Columns)
 	}
 	has := func(found map[string]string, fields ...string) bool {
 		return slices.ContainsFunc(fields, func(field string) bool { return found[field] != "" })
@@ -125,40 +109,6 @@ func (s jsonSource) areRows(element json.RawMessage, object map[string]json.RawM
 	return has(row, FieldEpoch) || isJob || isRun || isOfKubernetes
 }
 
-// rows reads the elements of a list as rows, which have constants besides.
-func (s jsonSource) rows(line int, constants map[string]string, list []json.RawMessage) error {
-	for _, element := range list {
-		var fields map[string]json.RawMessage
-		if err := json.Unmarshal(element, &fields); err != nil || fields == nil {
-			broken := refuse(ReasonUnreadable, "", "the list has an element that is not a JSON object")
-			if err := s.add(record{line: line, broken: broken}); err != nil {
-				return err
-			}
-			continue
-		}
-		if err := s.object(line, constants, fields); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// object reads an object as a row.
-func (s jsonSource) object(line int, constants map[string]string, fields map[string]json.RawMessage) error {
-	row := record{line: line, cells: maps.Clone(constants)}
-	if row.cells == nil {
-		row.cells = map[string]string{}
-	}
-	flatten(row.cells, "", fields)
-	completePod(row.cells)
-	for _, name := range epochLists {
-		if raw := fields[name]; raw != nil && raw[0] == '[' {
-			row.cells[name] = string(raw)
-		}
-	}
-	return s.add(row)
-}
-
 // maxDepth is the maximum depth of objects whose fields are read.
 const maxDepth = 8
 
@@ -166,19 +116,21 @@ const maxDepth = 8
 // objects as list.0.inner.
 func flatten(cells map[string]string, prefix string, fields map[string]json.RawMessage) {
 	for name, raw := range fields {
+		name = prefix + name
 		var inner map[string]json.RawMessage
-		if raw[0] == '{' && strings.Count(prefix, ".") < maxDepth && json.Unmarshal(raw, &inner) == nil {
-			flatten(cells, prefix+name+".", inner)
-			continue
-		}
 		var list []map[string]json.RawMessage
-		if raw[0] == '[' && strings.Count(prefix, ".") < maxDepth && json.Unmarshal(raw, &list) == nil {
+		switch isDeep := strings.Count(prefix, ".") >= maxDepth; {
+		case raw[0] == '{' && !isDeep && json.Unmarshal(raw, &inner) == nil:
+			flatten(cells, name+".", inner)
+		case raw[0] == '[' && !isDeep && json.Unmarshal(raw, &list) == nil:
 			for i, inner := range list {
-				flatten(cells, fmt.Sprintf("%s%s.%d.", prefix, name, i), inner)
+				flatten(cells, fmt.Sprintf("%s.%d.", name, i), inner)
 			}
-			continue
+		case raw[0] == '[' && slices.Contains(epochLists[:], name):
+			cells[name] = string(raw)
+		default:
+			cells[name] = cell(textOf(raw))
 		}
-		cells[prefix+name] = cell(textOf(raw))
 	}
 }
 
@@ -246,3 +198,6 @@ func (d *runDraft) lists(cells map[string]string) *Refusal {
 	}
 	return nil
 }
+
+// epochLists are the fields whose cell may have a list with one value per epoch: time, accuracy and loss.
+var epochLists = [...]string{"epoch_seconds", "accuracies", "losses"}

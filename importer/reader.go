@@ -2,7 +2,6 @@ package importer
 
 import (
 	"path"
-	"strconv"
 	"strings"
 	"time"
 
@@ -81,27 +80,6 @@ func (r *Reader) filter(check func(*PastRun) *Refusal) {
 		kept = append(kept, run)
 	}
 	r.found.Runs = kept
-}
-
-// runDraft holds the unparsed values of a run.
-type runDraft struct {
-	Place
-	values map[string]string // by field
-	called map[string]string // field to its name in the source, for error messages
-	epochs []PastEpoch
-}
-
-// set sets a field to a number.
-func (d *runDraft) set(field string, v float64) {
-	d.values[field] = strconv.FormatFloat(v, 'f', -1, 64)
-}
-
-// value returns a field from the source or the defaults.
-func (r *Reader) value(d *runDraft, field string) string {
-	if v := strings.TrimSpace(d.values[field]); v != "" {
-		return v
-	}
-	return strings.TrimSpace(r.o.Defaults[field])
 }
 
 // nodeOf returns the node of runs without one. Each source has its own, so that runs of different

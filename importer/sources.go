@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -40,22 +39,45 @@ func (r *Reader) Path(name string) error {
 // Finish returns rejected runs.
 func (r *Reader) File(name string, file io.Reader) error {
 	in := bufio.NewReaderSize(file, 64<<10)
-	begin, err := in.Peek(64 << 10)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("read %s: %w", name, err)
-	}
+	begin, _ := in.Peek(in.Size()) // the format's reader gets an error again
+	firstLine, _, _ := bytes.Cut(begin, []byte("\n"))
+	firstLine = bytes.TrimSpace(firstLine)
 	extension := strings.ToLower(path.Ext(name))
 	isTable := extension == ".csv" || extension == ".tsv"
-	firstLine, _, _ := bytes.Cut(begin, []byte("\n"))
+	t := r.newTable(name)
+	read := t.csv
 	switch {
-	case pbsLine.Match(bytes.TrimSpace(firstLine)):
-		return r.pbs(name, in)
-	case rule.Match(bytes.TrimSpace(firstLine)) && !isTable:
-		return r.blocks(name, in)
-	case !isTable && bytes.HasPrefix(bytes.TrimLeft(begin, "[ \t\r\n"), []byte("{")):
-		return r.json(name, in)
+	case pbsLine.Match(firstLine):
+		read = t.pbs
+	case rule.Match(firstLine) && !isTable:
+		read = t.blocks
+	case bytes.HasPrefix(bytes.TrimLeft(begin, "[ \t\r\n"), []byte("{")) && !isTable:
+		read = t.json
 	}
-	return r.csv(name, in)
+	if err := read(in); err != nil {
+		return fmt.Errorf("read %s: %w", name, err)
+	}
+	return t.end()
+}
+
+// maxLine is the maximum length of a line; one line may be a whole document.
+const maxLine = 16 << 20
+
+// eachLine calls do for every line that is not blank, with its number from 1. The line is valid only
+// during the call. A line above maxLine is an error.
+func eachLine(in io.Reader, do func(number int, line []byte)) error {
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, maxLine)
+	number := 1
+	for ; lines.Scan(); number++ {
+		if text := bytes.TrimSpace(lines.Bytes()); len(text) > 0 {
+			do(number, text)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("line %d: %w", number, err)
+	}
+	return nil
 }
 
 // Sacct reads the jobs of all users that ran since a time, such as now-90days, from the accounting
@@ -69,5 +91,5 @@ func (r *Reader) Sacct(ctx context.Context, since string) error {
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("sacct: %w: %s", err, strings.TrimSpace(problem.String()))
 	}
-	return r.csv("sacct", &out)
+	return r.File("sacct", &out)
 }

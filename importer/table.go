@@ -26,41 +26,43 @@ const sampleRows = 2000
 // part of one, and rows with the same run_id are a run; otherwise each row is a run.
 type table struct {
 	*Reader
-	name    string
-	header  []string
-	isFixed bool // the header was given, and not collected from the rows
-	sample  []record
-	columns map[string]string // field to column; nil: not decided
-	phase   string            // see names.phase
-	form    numberForm
-	percent map[string]bool // fields whose numbers are percentages
-	hasSums bool            // see findSums
-	unclear *Refusal        // of all rows; nil: none
-	lastJob string          // see isStep
-	open    map[string]*epochRun
-	order   []string
+	name      string
+	comma     rune     // separator of the cells of a CSV file; 0: another source
+	header    []string // of a CSV file, or all names in the sample
+	sample    []record
+	columns   map[string]string // field to column; nil: not decided
+	phase     string            // see names.phase
+	thousands *regexp.Regexp    // see thousandsOf
+	percent   map[string]bool   // fields whose numbers are percentages
+	hasSums   bool              // see findSums
+	unclear   *Refusal          // of all rows; nil: none
+	lastJob   string            // see isStep
+	open      map[string]*epochRun
+	order     []string
+	err       error // of Options
 }
 
-func (r *Reader) newTable(name string, header []string) *table {
-	return &table{Reader: r, name: name, header: header, isFixed: header != nil, open: map[string]*epochRun{}}
+func (r *Reader) newTable(name string) *table {
+	return &table{Reader: r, name: name, open: map[string]*epochRun{}}
 }
 
 // add takes a row.
-func (t *table) add(row record) error {
-	if t.columns != nil {
-		t.form.plain(row.cells)
+func (t *table) add(row record) {
+	switch {
+	case t.err != nil:
+	case t.columns != nil:
+		writePlain(row.cells, t.thousands)
 		t.row(&row)
-		return nil
+	default:
+		if t.sample = append(t.sample, row); len(t.sample) == sampleRows {
+			t.decide()
+		}
 	}
-	if t.sample = append(t.sample, row); len(t.sample) == sampleRows {
-		return t.decide()
-	}
-	return nil
 }
 
 // decide decides the meaning of the columns, and takes the rows of the sample.
-func (t *table) decide() error {
-	if !t.isFixed {
+func (t *table) decide() {
+	if t.comma == 0 {
 		seen := map[string]bool{}
 		for i := range t.sample {
 			for _, name := range slices.Sorted(maps.Keys(t.sample[i].cells)) {
@@ -69,12 +71,15 @@ func (t *table) decide() error {
 				}
 			}
 		}
+	} else if t.thousands = thousandsOf(t.sample, t.comma); t.thousands != nil {
+		for i := range t.sample {
+			writePlain(t.sample[i].cells, t.thousands)
+		}
 	}
-	t.form.decide(t.sample)
 	n := names{t.header, t.values}
 	t.columns, t.phase = columnsOf(n, t.o.Columns), n.phase()
-	if err := t.check(); err != nil {
-		return err
+	if t.err = t.check(); t.err != nil {
+		return
 	}
 	t.unclear = n.unclear(t.columns, t.o.Columns)
 	t.percent = map[string]bool{
@@ -88,7 +93,6 @@ func (t *table) decide() error {
 		t.row(&t.sample[i])
 	}
 	t.sample = nil
-	return nil
 }
 
 // noteUnused records the columns that are read neither for a field nor for --where.
@@ -119,7 +123,7 @@ func (t *table) check() error {
 	}
 	for field, column := range t.o.Columns {
 		mayBeFlag := t.columns[FieldCommand] != ""
-		if t.isFixed && !mayBeFlag && !slices.Contains(t.header, column) {
+		if t.comma != 0 && !mayBeFlag && !slices.Contains(t.header, column) {
 			return fmt.Errorf("%s: --columns %s=%s: no such column; it has %s", t.name, field,
 				column, strings.Join(t.header, ", "))
 		}
@@ -152,7 +156,7 @@ func (t *table) row(row *record) {
 			return
 		}
 	}
-	d := &runDraft{Place: Place{t.name, row.line}, values: map[string]string{}, called: t.columns}
+	d := &runDraft{Place: Place{t.name, row.line}, table: t, values: map[string]string{}}
 	_, perEpoch := t.columns[FieldEpoch]
 	for field, column := range t.columns {
 		d.values[field] = inWords(field, column, row.cells[column])
@@ -181,13 +185,13 @@ func (t *table) row(row *record) {
 			t.reject(d.Place, why)
 			return
 		}
-		t.addRun(d)
+		d.add()
 	case t.unclear != nil:
 		t.reject(d.Place, new(*t.unclear))
 	case perEpoch:
 		t.epoch(d, output.ColumnOf(row.cells[t.phase]))
 	default:
-		t.addRun(d)
+		d.add()
 	}
 }
 
@@ -250,12 +254,10 @@ func (t *table) findSums() {
 	t.hasSums = found > 0 && 2*found <= len(values)
 }
 
-// end adds the runs whose rows are epochs.
+// end adds the runs whose rows are epochs. It returns an error of Options.
 func (t *table) end() error {
 	if t.columns == nil {
-		if err := t.decide(); err != nil {
-			return err
-		}
+		t.decide()
 	}
 	for _, id := range t.order {
 		run := t.open[id]
@@ -272,9 +274,9 @@ func (t *table) end() error {
 			t.reject(d.Place, run.broken)
 			continue
 		}
-		t.addRun(d)
+		d.add()
 	}
-	return nil
+	return t.err
 }
 
 // callField returns a field with its name in the source.
