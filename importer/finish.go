@@ -11,42 +11,59 @@ import (
 	"courier/schemas"
 )
 
-// Finish schedules the runs without timestamps, rejects copies, sets the job IDs, and returns all
-// runs, oldest first.
+// Finish schedules the runs without timestamps, rejects copies and runs in the future, sets the job IDs, and
+// returns all runs, oldest first.
 func (r *Reader) Finish() ReadResult {
-	r.layOut()
-	r.rejectCopies()
-	r.rejectFuture()
-	seen := map[string]int{}
-	for _, run := range r.found.Runs {
+	next, latest := r.o.Since, r.latestSince()
+	enough := max(minDigits, math.Log10(1000*float64(len(r.found.Runs))))
+	seen, times := map[string]int{}, map[string]*PastRun{}
+	r.found.Runs = slices.DeleteFunc(r.found.Runs, func(run *PastRun) bool {
+		why := r.schedule(run, &next, latest)
+		if why == nil {
+			why = run.checkCopy(times, enough)
+		}
+		if why == nil {
+			why = r.checkEnd(run, latest)
+		}
+		if why != nil {
+			r.refuse(run.Place, why)
+			return true
+		}
 		content := run.content()
 		run.name(content, seen[content])
 		seen[content]++
-	}
-	slices.SortStableFunc(r.found.Runs, func(a, b *PastRun) int {
-		return a.StartedAt.Compare(b.StartedAt)
+		return false
 	})
+	slices.SortStableFunc(r.found.Runs, func(a, b *PastRun) int { return a.StartedAt.Compare(b.StartedAt) })
 	return r.found
 }
 
-// layOut schedules runs without timestamps sequentially, so that they are not co-located.
-func (r *Reader) layOut() {
-	next := r.o.Since
-	latest := r.latestSince()
-	r.filter(func(run *PastRun) *Refusal {
-		if !run.timeless {
-			return nil
-		}
-		if r.o.Since.IsZero() {
-			return refuse(ReasonMissing, FieldStartedAt,
-				"missing in the source: give --since, such as --since %s, to schedule such runs"+
-					" sequentially", latest)
-		}
-		run.StartedAt = next
-		next = run.EndedAt().Add(time.Second)
-		r.found.LaidOut++
+// schedule sets the start of a run without timestamps to next, so that such runs are not co-located. With latest
+// as Options.Since they end in time.
+func (r *Reader) schedule(run *PastRun, next *time.Time, latest string) *Refusal {
+	if !run.timeless {
 		return nil
-	})
+	}
+	if r.o.Since.IsZero() {
+		return refuse(ReasonMissing, FieldStartedAt,
+			"missing in the source: give --since, such as --since %s, to schedule such runs sequentially", latest)
+	}
+	run.StartedAt = *next
+	*next = run.EndedAt().Add(time.Second)
+	r.found.LaidOut++
+	return nil
+}
+
+// checkEnd rejects a run that ends in the future.
+func (r *Reader) checkEnd(run *PastRun, latest string) *Refusal {
+	end := run.EndedAt().UTC().Format(time.RFC3339)
+	switch {
+	case r.o.Now.IsZero() || !run.EndedAt().After(r.o.Now):
+		return nil
+	case run.timeless:
+		return refuse(ReasonFuture, "since", "the run would end at %s, in the future: --since %s would do", end, latest)
+	}
+	return refuse(ReasonFuture, FieldEndedAt, "%s is in the future", end)
 }
 
 // latestSince returns the last date from which the runs without timestamps end before Options.Now.
@@ -60,44 +77,23 @@ func (r *Reader) latestSince() string {
 	return end.UTC().AddDate(0, 0, -1).Format(time.DateOnly) // whatever the zone of the date
 }
 
-// rejectFuture rejects runs that end in the future.
-func (r *Reader) rejectFuture() {
-	latest := r.latestSince()
-	r.filter(func(run *PastRun) *Refusal {
-		if r.o.Now.IsZero() || !run.EndedAt().After(r.o.Now) {
-			return nil
-		}
-		end := run.EndedAt().UTC().Format(time.RFC3339)
-		if run.timeless {
-			return refuse(ReasonFuture, "since",
-				"the run would end at %s, in the future: --since %s would do", end, latest)
-		}
-		return refuse(ReasonFuture, FieldEndedAt, "%s is in the future", end)
-	})
-}
-
-// rejectCopies rejects a run with exactly the time of an earlier one. In Courier's published study
-// a script repeated the previous time for a log without one. Times with few digits coincide by
-// chance, so the times need enough digits that a coincidence in the import has a probability below
-// one in a thousand.
-func (r *Reader) rejectCopies() {
-	first := map[string]*PastRun{}
-	enough := max(minDigits, math.Log10(1000*float64(len(r.found.Runs))))
-	r.filter(func(run *PastRun) *Refusal {
-		times, digits := run.timeText()
-		if float64(digits) < enough {
-			return nil
-		}
-		if o := first[times]; o != nil {
-			return refuse(ReasonCopied, FieldSeconds, "%s s is exactly the time of %s", schemas.Clip(times), o.Place)
-		}
-		first[times] = run
-		return nil
-	})
-}
-
 // minDigits is the minimum number of digits that identify a copy.
 const minDigits = 6
+
+// checkCopy rejects a run with exactly the time of an earlier one, which times has. In Courier's published study
+// a script repeated the previous time for a log without one. Times with few digits coincide by chance, so the
+// times need enough digits that a coincidence in the import has a probability below one in a thousand.
+func (r *PastRun) checkCopy(times map[string]*PastRun, enough float64) *Refusal {
+	text, digits := r.timeText()
+	if float64(digits) < enough {
+		return nil
+	}
+	if o := times[text]; o != nil {
+		return refuse(ReasonCopied, FieldSeconds, "%s s is exactly the time of %s", schemas.Clip(text), o.Place)
+	}
+	times[text] = r
+	return nil
+}
 
 // timeText returns the time of the run, or the times of its epochs, as text, and the number of
 // significant digits of the distinct times.

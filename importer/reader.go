@@ -69,19 +69,6 @@ func (r *Reader) refuse(at Place, why *Refusal) {
 	r.found.Refused = append(r.found.Refused, why)
 }
 
-// filter removes the runs that check rejects.
-func (r *Reader) filter(check func(*PastRun) *Refusal) {
-	kept := r.found.Runs[:0:0]
-	for _, run := range r.found.Runs {
-		if refusal := check(run); refusal != nil {
-			r.refuse(run.Place, refusal)
-			continue
-		}
-		kept = append(kept, run)
-	}
-	r.found.Runs = kept
-}
-
 // nodeOf returns the node of runs without one. Each source has its own, so that runs of different
 // sources are never co-located.
 func nodeOf(file string) string {

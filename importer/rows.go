@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	tables "courier/regress/table"
 	"courier/runner/output"
 )
 
@@ -50,7 +51,7 @@ func (n *names) unclear(found, requested map[string]string) *Refusal {
 		case "step", "steps", "globalstep", "iter", "iters", "iteration", "iterations":
 			isStep = true
 		}
-		if values := n.values(name); isStep && len(values) > 1 && areGrowing(values) {
+		if least, _ := stepsOf(n.values(name)); isStep && least > 0 {
 			return refuse(ReasonSteps, FieldEpoch, "the rows are steps of one run, by the column %s: "+
 				"give --columns epoch=%s if a step is an epoch, or --columns run_id=NAME if a row is a run", name, name)
 		}
@@ -65,17 +66,17 @@ func (n *names) arePercentages(name string) bool {
 	return strings.Contains(name, "%") || slices.ContainsFunc(n.values(name), isAboveOne)
 }
 
-// areGrowing reports whether each text is a number above the previous one.
-func areGrowing(texts []string) bool {
-	previous := math.Inf(-1)
-	for _, text := range texts {
-		v, err := strconv.ParseFloat(text, 64)
-		if err != nil || v <= previous {
-			return false
+// stepsOf returns the smallest and the largest difference between numbers that follow each other: NaN if a text is
+// no number, 0 without differences.
+func stepsOf(texts []string) (least, most float64) {
+	for i := 1; i < len(texts); i++ {
+		step := tables.Number(texts[i]) - tables.Number(texts[i-1])
+		if i == 1 {
+			least, most = step, step
 		}
-		previous = v
+		least, most = min(least, step), max(most, step)
 	}
-	return true
+	return least, most
 }
 
 // epochs decides whether a column named epoch counts the epochs of runs, or is their number.
@@ -107,13 +108,8 @@ func (n *names) epochs(found, requested map[string]string) {
 
 // numbersRows reports whether a column numbers the rows consecutively, as exports of databases do.
 func (n *names) numbersRows(column string) bool {
-	values := n.values(column)
-	for i := 1; i < len(values); i++ {
-		if numberOf(values[i]) != numberOf(values[i-1])+1 {
-			return false
-		}
-	}
-	return len(values) > 1
+	least, most := stepsOf(n.values(column))
+	return least == 1 && most == 1
 }
 
 // identifiesRows reports whether a column has a different value in each of several rows.
