@@ -1,12 +1,12 @@
 package runner
 
 import (
+	"bytes"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"courier/runner/output"
@@ -43,103 +43,72 @@ func newMetricsLog(path string) (*metricsLog, error) {
 	m := &metricsLog{path: path, read: map[string]*followedFile{}}
 	for _, f := range m.files() {
 		if info, err := os.Stat(f); err == nil {
-			m.read[f] = m.open(f, info.Size())
+			m.read[f] = openFollowed(f, info.Size())
 		}
 	}
 	return m, nil
 }
 
-// files returns the files of the log, at most maxLogFiles, in a constant order.
-func (m *metricsLog) files() []string {
-	paths, err := filepath.Glob(m.path)
-	if err != nil {
-		return nil // newMetricsLog has checked the pattern
-	}
-	var all []string
+// files returns the files of the log, at most maxLogFiles, in a constant order. Those in directories have names
+// as loggers give them.
+func (m *metricsLog) files() (all []string) {
+	paths, _ := filepath.Glob(m.path) // newMetricsLog has checked the pattern
 	for _, path := range paths {
-		info, err := os.Stat(path)
-		switch {
-		case err != nil: // it was removed in the meantime
-		case info.IsDir():
-			all = append(all, logsBelow(path)...)
-		default:
+		if info, err := os.Stat(path); err == nil && !info.IsDir() {
 			all = append(all, path)
+			continue
 		}
+		_ = fs.WalkDir(os.DirFS(path), ".", func(name string, entry fs.DirEntry, err error) error {
+			isLog := slices.Contains([]string{".csv", ".tsv", ".jsonl"}, filepath.Ext(name))
+			if err == nil && isLog && entry.Type().IsRegular() {
+				all = append(all, filepath.Join(path, name))
+			}
+			return nil // an unreadable directory has no logs
+		})
 	}
 	slices.Sort(all)
 	return all[:min(len(all), maxLogFiles)]
 }
 
-// logsBelow returns the files of loggers in a directory.
-func logsBelow(dir string) []string {
-	var all []string
-	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return nil // an unreadable directory has no logs
-		}
-		isLog := slices.Contains([]string{".csv", ".tsv", ".jsonl"}, filepath.Ext(path))
-		if isLog && entry.Type().IsRegular() {
-			all = append(all, path)
-		}
-		return nil
-	})
-	return all
-}
-
 // poll returns the epochs that were written since the last call. With isEnd, no more are written.
-func (m *metricsLog) poll(isEnd bool) []output.EpochReport {
-	var reports []output.EpochReport
+func (m *metricsLog) poll(isEnd bool) (reports []output.EpochReport) {
 	for _, path := range m.files() {
-		f, data, writtenAt := m.follow(path)
-		if f == nil {
-			continue
+		info, err := os.Stat(path)
+		if err != nil {
+			continue // it was removed in the meantime
 		}
-		reports = append(reports, f.log.Write(data, writtenAt)...)
+		f := m.read[path]
+		if f == nil || info.Size() < f.offset { // it is new, or was written again
+			f = openFollowed(path, 0)
+			m.read[path] = f
+		}
+		data := readAt(path, f.offset)
+		f.offset += int64(len(data))
+		reports = append(reports, f.log.Write(data, info.ModTime())...)
 		if isEnd {
-			reports = append(reports, f.log.Close(writtenAt)...)
+			reports = append(reports, f.log.Close(info.ModTime())...)
 		}
 	}
 	return reports
 }
 
-// follow returns a file with what was appended to it, and when; nil if it cannot be read. A file that became
-// shorter is read from its start.
-func (m *metricsLog) follow(path string) (*followedFile, []byte, time.Time) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, nil, time.Time{}
-	}
-	f := m.read[path]
-	if f == nil || info.Size() < f.offset {
-		f = m.open(path, 0)
-		m.read[path] = f
-	}
-	data, err := readAt(path, f.offset)
-	if err != nil {
-		data = nil
-	}
-	f.offset += int64(len(data))
-	return f, data, info.ModTime()
-}
-
-// open begins to read a file behind the bytes that it had before the job, except the head of a table.
-func (m *metricsLog) open(path string, before int64) *followedFile {
+// openFollowed begins to read a file behind the bytes that it had before the job, except the head of a table.
+func openFollowed(path string, before int64) *followedFile {
 	f := &followedFile{log: output.NewLog(), offset: before}
 	if before > 0 {
-		if data, err := readAt(path, 0); err == nil {
-			head, _, _ := strings.Cut(string(data), "\n")
-			f.log.Head([]byte(head))
-		}
+		head, _, _ := bytes.Cut(readAt(path, 0), []byte("\n"))
+		f.log.Head(head)
 	}
 	return f
 }
 
-// readAt returns the bytes of a file behind an offset, at most maxReadOnce.
-func readAt(path string, offset int64) ([]byte, error) {
+// readAt returns the bytes of a file behind an offset, at most maxReadOnce; none if it cannot be read.
+func readAt(path string, offset int64) []byte {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		return nil
 	}
 	defer func() { _ = f.Close() }() // it was only read
-	return io.ReadAll(io.NewSectionReader(f, offset, maxReadOnce))
+	data, _ := io.ReadAll(io.NewSectionReader(f, offset, maxReadOnce))
+	return data
 }
