@@ -55,7 +55,7 @@ func (d *runDraft) add() {
 		v.why = run.validate()
 	}
 	if v.why != nil {
-		v.why.Field = callField(d.table.columns, v.why.Field)
+		v.why.Field = d.table.callField(v.why.Field)
 		d.table.reject(d.Place, v.why)
 		return
 	}

@@ -54,7 +54,8 @@ func (t *table) csv(in *bufio.Reader) error {
 				cells = append(cells[:n-1], strings.Join(cells[n-1:], "|"))
 			}
 			if len(cells) != len(header) {
-				row.broken = refuse(ReasonUnreadable, "", "the row has %d fields, the header %d", len(cells), len(header))
+				row.broken = refuse(ReasonUnreadable, "", "the row has %d fields, the header %d",
+					len(cells), len(header))
 			}
 		}
 		hasValue := err != nil

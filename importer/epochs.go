@@ -46,7 +46,7 @@ func (t *table) epoch(d *runDraft, phase output.Column) {
 		e, why = epochOf(d, t.columns[FieldError])
 	}
 	if why != nil {
-		why.Field = callField(t.columns, why.Field)
+		why.Field = t.callField(why.Field)
 		run.draft.Place, run.broken = d.Place, why
 		return
 	}

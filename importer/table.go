@@ -166,7 +166,7 @@ func (t *table) row(row *record) {
 		if v := numberOf(d.values[field]); t.percent[field] && v > 0 && v <= 100 {
 			d.values[field] += "%"
 			if v <= 1 && !perEpoch && !strings.Contains(column, "%") && row.broken == nil {
-				row.broken = refuse(ReasonInvalid, callField(t.columns, field),
+				row.broken = refuse(ReasonInvalid, t.callField(field),
 					"%g may be a ratio or a percentage: other rows have percentages", v)
 			}
 		}
@@ -280,8 +280,8 @@ func (t *table) end() error {
 }
 
 // callField returns a field with its name in the source.
-func callField(called map[string]string, field string) string {
-	if name := called[field]; name != "" && name != field {
+func (t *table) callField(field string) string {
+	if name := t.columns[field]; name != "" && name != field {
 		return field + " (" + name + ")"
 	}
 	return field
