@@ -14,6 +14,9 @@ const (
 
 // scan reads a line. The result is valid until the next call.
 func (s *scanner) scan(text []byte) *line {
+	if bytes.Contains(text, []byte("│")) { // a frame
+		text = bytes.ReplaceAll(text, []byte("│"), []byte("|"))
+	}
 	*s = scanner{line: line{fields: s.fields[:0], text: text}}
 	for i := 0; i < len(text); {
 		i = s.next(i)

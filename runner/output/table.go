@@ -30,9 +30,6 @@ type table struct {
 // read replaces the fields of a line that is a row of the table. It reports whether the line belongs
 // to a table.
 func (t *table) read(s *scanner) bool {
-	if bytes.Contains(s.text, []byte("│")) {
-		s.text = bytes.ReplaceAll(s.text, []byte("│"), []byte("|"))
-	}
 	if t.isHead(s) || t.isScopes(s) || t.namedRow(s) {
 		return true
 	}
