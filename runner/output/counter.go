@@ -11,6 +11,7 @@ const maxTracks = 32
 // track is a counter that was seen: numbers with the same name and form.
 type track struct {
 	class        counter
+	total        float64 // N of i/N; 0: none
 	last         float64
 	base         float64 // number of the first epoch, 0 or 1
 	seen         int
@@ -61,11 +62,11 @@ func classOf(f *field, requested int) counter {
 }
 
 // isStep reports whether a field counts the steps of a training whose total is a multiple of the
-// requested epochs.
+// requested epochs. A bar may be of any part.
 func isStep(f *field, requested int) bool {
 	n := &f.name
 	isNamed := n.counter == countsInner || n.counter == countsRounds
-	return isNamed && n.unknown == 0 && n.scope < scopeTest && n.flags == 0 && f.isWhole && requested > 1 &&
+	return isNamed && !f.isBar && n.unknown == 0 && n.scope < scopeTest && n.flags == 0 && f.isWhole && requested > 1 &&
 		f.total > float64(requested) && math.Mod(f.total, float64(requested)) == 0
 }
 
@@ -163,7 +164,7 @@ func (r *recogniser) trackOf(f *field, class counter) *track {
 	if len(r.tracks) >= maxTracks {
 		return nil
 	}
-	t := &track{class: class, last: -1, base: 1}
+	t := &track{class: class, total: f.total, last: -1, base: 1}
 	t.isDead = f.total > 0 && f.total == float64(r.requested-1) && f.value == 1 // no 0/2 of 3 before
 	isBelow := f.total > 0 && f.total == float64(r.requested-1) && f.value > 1  // 3/3 of 4
 	if (f.value == 0 && f.isWhole || isBelow) && !f.isBar {

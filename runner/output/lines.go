@@ -14,6 +14,8 @@ type splitter struct {
 	line   []byte
 	at     time.Time // arrival of its last byte
 	isOpen bool      // a drawing was handled, and no line break since
+	isBar  bool      // the line is a drawing that follows another one or a movement of the cursor
+	shown  int       // bytes of it that were handled
 	escape escapeState
 }
 
@@ -73,11 +75,22 @@ func (s *splitter) special(c byte, handle lineHandler) {
 // end completes the line. If only the line break of a drawing is left, the final line is empty.
 func (s *splitter) end(handle lineHandler, isFinal bool) {
 	line := bytes.TrimSpace(s.line)
+	if len(s.line) == s.shown {
+		line = nil
+	}
 	if len(line) > 0 || isFinal && s.isOpen {
 		handle(line, isFinal, s.at)
 		s.isOpen = !isFinal
 	}
-	s.line = s.line[:0]
+	s.line, s.shown, s.isBar = s.line[:0], 0, !isFinal
+}
+
+// show handles a drawing that waits for its end, because the other stream goes on.
+func (s *splitter) show(handle lineHandler) {
+	if s.isBar && len(s.line) > s.shown {
+		handle(bytes.TrimSpace(s.line), false, s.at)
+		s.isOpen, s.shown = true, len(s.line)
+	}
 }
 
 // maxExcerptBytes is the length of a line in a message.

@@ -57,6 +57,7 @@ func (p *Parser) Restart() *Parser {
 // returns the epochs that they complete.
 func (p *Parser) Write(stream int, data []byte, at time.Time) []EpochReport {
 	p.at, p.reports = at, nil
+	p.streams[1-stream].show(p.line)
 	p.streams[stream].add(data, at, p.line)
 	return p.reported()
 }
