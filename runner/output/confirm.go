@@ -80,23 +80,33 @@ func (r *recogniser) isEvident() bool {
 	return false
 }
 
-// earlyRatio is how much longer the time until the second number is, if the first one came before the training.
-const earlyRatio = 5
+// Bounds of the ratio of the time until epoch 0 was printed to the shortest time until the next number. Below the
+// least one it came before the training, and above the most one it was the first epoch.
+const (
+	leastEarly = 0.5
+	mostEarly  = 0.85
+)
 
-// mayBeInitial reports whether the only block that is held may be an evaluation before the first
-// epoch or a heading, printed as epoch 0. If the next one has a training, it is.
+// mayBeInitial reports whether the first block may be an evaluation before the first epoch or a heading, printed as
+// epoch 0, and no other block shows that yet. It is if the next one has a training or batches and it has none, if it
+// came or took less time than an epoch takes, or if the numbers reach the requested one. Then it is dropped.
 func (r *recogniser) mayBeInitial() bool {
-	b := r.held[0]
-	isEarly := !r.startedAt.IsZero() && earlyRatio*b.end.Sub(r.startedAt) < r.at.Sub(b.end)
-	if b.printed != 0 || b.number != 1 || !isEarly && b.hasTraining {
+	b, last := r.held[0], r.held[len(r.held)-1]
+	isFromZero := r.requested > 0 && r.followed.total == float64(r.requested-1) // 0/2 of 3
+	if b.printed != 0 || b.number != 1 || b.hasBatches || isFromZero {
 		return false
 	}
+	early := r.earliness()
+	isOver := r.requested > 0 && last.number > r.requested
 	if len(r.held) == 1 {
-		return true
+		return !b.hasTraining || early < mostEarly
 	}
-	if !r.held[1].hasTraining {
-		return false
+	next := r.held[1]
+	isTrained := next.hasTraining && !b.hasTraining || next.hasBatches && !b.hasBatches
+	if !isOver && !isTrained && early >= leastEarly && (early >= mostEarly || len(r.held) == 2) {
+		return early < mostEarly
 	}
+	r.startedAt = b.end
 	r.held = r.held[1:]
 	for _, x := range r.held {
 		x.number--
@@ -104,6 +114,23 @@ func (r *recogniser) mayBeInitial() bool {
 	r.beginAtOne()
 	r.isShifted = true
 	return false
+}
+
+// earliness returns the ratio of the time until the first block that is held ended, since the training or the command
+// began, to the shortest of the blocks behind it; 1: it is unknown.
+func (r *recogniser) earliness() float64 {
+	began, b := r.beganAt, r.held[0]
+	if !r.startedAt.IsZero() {
+		began = r.startedAt
+	}
+	length := r.at.Sub(b.end)
+	for i, x := range r.held[1:] {
+		length = min(length, x.end.Sub(r.held[i].end))
+	}
+	if began.IsZero() || length <= 0 {
+		return 1
+	}
+	return b.end.Sub(began).Seconds() / length.Seconds()
 }
 
 // publish reports the epochs that are held, if they are trusted.

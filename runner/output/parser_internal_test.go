@@ -1,13 +1,10 @@
 package output
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
-
-	"courier/schemas"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -222,41 +219,6 @@ func TestParser_SeparatesTheStreams(t *testing.T) {
 	if diff := cmp.Diff([]string{"1 0 - -"}, format(got)); diff != "" {
 		t.Errorf("epochs (-want +got):\n%s", diff)
 	}
-}
-
-func FuzzParser(f *testing.F) {
-	f.Add([]byte(`{"epoch":1,"seconds":2.5,"loss":NaN,"accuracy":0.97}`), uint8(1))
-	f.Add([]byte("epoch 3 acc=97.5%\r\x1b[31m\x00\xff"), uint8(5))
-	f.Fuzz(func(t *testing.T, data []byte, size uint8) {
-		for _, expression := range []string{
-			"",
-			`(?P<epoch>\d*)(?P<seconds>\D*)(?P<loss>.?)(?P<accuracy>.*)`,
-		} {
-			cut, err := New(expression)
-			if err != nil {
-				t.Fatal(err)
-			}
-			whole, err := New(expression)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var inParts []EpochReport
-			for part := range chunked(bytes.Clone(data), int(size)+1) {
-				inParts = append(inParts, cut.Write(0, part, noon)...)
-			}
-			inParts = append(inParts, cut.Close(noon, true)...)
-			atOnce := append(whole.Write(0, bytes.Clone(data), noon), whole.Close(noon, true)...)
-			if diff := cmp.Diff(format(atOnce), format(inParts)); diff != "" {
-				t.Errorf("reports of the whole and of its pieces differ:\n%s", diff)
-			}
-			for _, r := range inParts {
-				if r.Epoch > schemas.MaxEpochs || !(r.Seconds >= 0) ||
-					r.Accuracy != nil && !(*r.Accuracy >= 0 && *r.Accuracy <= 1) {
-					t.Errorf("report %+v is not valid", r)
-				}
-			}
-		}
-	})
 }
 
 // Counts are whole numbers within their limits; others count as not reported.

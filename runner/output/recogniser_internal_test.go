@@ -2,6 +2,7 @@ package output
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -10,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // newParserFor returns a parser of any output for a number of requested epochs.
@@ -74,6 +77,25 @@ func TestParser_LeavesEpochsOfAnEarlierTraining(t *testing.T) {
 		if got = append(got, p.Close(noon.Add(2*runs), true)...); len(got) != want {
 			t.Errorf("after %v: %q, want %d epochs", runs, format(got), want)
 		}
+	}
+}
+
+// A bar on the other stream is read as far as it was drawn when the heading of the next epoch comes.
+func TestParser_ReadsABarBeforeALineOfTheOtherStream(t *testing.T) {
+	p, at := newParserFor(t, 3), noon
+	var got []EpochReport
+	for step := range 9 {
+		if step%3 == 0 {
+			got = append(got, p.Write(0, fmt.Appendf(nil, "epoch %d/3\n", step/3+1), at)...)
+		}
+		at = at.Add(time.Second)
+		bar := fmt.Appendf(nil, "\rsteps: %d%%|#  | %d/9 [00:01, loss=0.%d]", 11*step, step+1, 9-step)
+		got = append(got, p.Write(1, bar, at)...)
+	}
+	got = append(got, p.Close(at, true)...)
+	if text := strings.Join(format(got), ", "); text != "1 0 0.7 -, 2 0 0.4 -, 3 0 0.1 -" ||
+		got[1].At.Sub(got[0].At) != 3*time.Second {
+		t.Errorf("got %s, the second until %v", text, got[1].At)
 	}
 }
 
@@ -184,6 +206,9 @@ func TestParser_FindsTheBeginOfTheFirstEpoch(t *testing.T) {
 			repeat(1, 3, "Epoch {e}/3 batch [0-5] loss {w}\nEpoch {e}/3 batch [5-10] loss {v}\n"), 1, 3},
 		{"an end after the last batch that is shown", "a\n" +
 			repeat(0, 2, "[{e}/3][0/4] loss {w}\n[{e}/3][1/4] loss {w}\n[{e}/3][2/4] loss {v}\n"), 2, 5},
+		{"an evaluation printed as epoch 0", "Epoch 0 loss 4\n" + repeat(1, 3, "a\nb\nEpoch {e} loss {v}\n"), 1, 4},
+		{"an evaluation of the training printed as epoch 0", "a\nEpoch 0 train loss 4\n" +
+			repeat(1, 3, "a\nb\nEpoch {e} train loss {v}\n"), 2, 5},
 		{"times of something else", "a\nb\n" + repeat(1, 3, "Epoch {e} loss {v} time 0.2s\n"), 0, 3},
 	} {
 		p := newParserFor(t, 3)
@@ -225,7 +250,7 @@ func TestParser_HoldsLittle(t *testing.T) {
 	runtime.KeepAlive(r)
 }
 
-// No bytes crash the recogniser, and every event is valid.
+// No bytes crash the recogniser, every event is valid, and the events do not depend on the pieces that arrive.
 func FuzzRecognised(f *testing.F) {
 	for _, folder := range []string{"framework-output", "field-cases"} {
 		files, _ := filepath.Glob(filepath.Join("..", "..", "..", "shared", "data", folder, "*.txt"))
@@ -260,6 +285,16 @@ func FuzzRecognised(f *testing.F) {
 		check(r.Write(0, data[:half], noon))
 		check(r.Write(0, data[half:], noon.Add(time.Second)))
 		check(r.Close(noon.Add(2*time.Second), true))
+
+		whole, pieces := newParserFor(t, epochs), newParserFor(t, epochs)
+		atOnce, inPieces := whole.Write(0, data, noon), []EpochReport(nil)
+		for part := range chunked(data, 1+half%7) {
+			inPieces = append(inPieces, pieces.Write(0, part, noon)...)
+		}
+		atOnce, inPieces = append(atOnce, whole.Close(noon, true)...), append(inPieces, pieces.Close(noon, true)...)
+		if diff := cmp.Diff(format(atOnce), format(inPieces)); diff != "" {
+			t.Errorf("reports of the whole and of its pieces differ:\n%s", diff)
+		}
 	})
 }
 
