@@ -142,7 +142,7 @@ func (p *Parser) Follows() bool { return p.Recognized() || p.recogniser.current 
 func (p *Parser) Exceeded() bool { return p.recogniser.isExceeded }
 
 // Repeats reports whether the output counted from the first epoch again, as for the next fold or a second training.
-func (p *Parser) Repeats() bool { return p.recogniser.isOver }
+func (p *Parser) Repeats() bool { return p.recogniser.isOver && p.recogniser.current != nil }
 
 // StepsPerEpoch returns the steps between two evaluations that count as an epoch, because the output
 // counts steps alone. It is 0 for all other outputs.

@@ -42,7 +42,8 @@ type recogniser struct {
 	gap           time.Duration // from the last batch of an epoch to the heading of the next one
 	isAtEnd       bool          // the output has ended
 	aside         uint64        // template of the line in which the first number came again; 0: another one came since
-	isOver        bool          // the count began again: another training
+	isOver        bool          // the count began again: another training, or checkpoints are evaluated
+	file          uint64        // template of the last line about a file that came before the first number
 	isExceeded    bool          // an epoch above the requested ones ended
 	isShifted     bool          // the numbers were lowered by one when epoch 0 was found to be none
 	closing       uint64        // template of the line that ends an epoch; 0: unknown
@@ -103,6 +104,10 @@ func (r *recogniser) line(text []byte, at time.Time) []EpochReport {
 
 func (r *recogniser) read(text []byte) {
 	l := r.scanner.scan(text)
+	isRead := l.flags&(flagFile|flagExtension) != 0 && l.flags&flagSave == 0
+	if isRead && !l.has(isTrainingLoss) {
+		r.noteFile(l)
+	}
 	isTable := r.table.read(&r.scanner)
 	if isTable && len(l.fields) == 0 {
 		if r.current == nil {
@@ -131,7 +136,7 @@ func (r *recogniser) read(text []byte) {
 	if hasNumber && l.flags&flagForeign != 0 && !r.isAsked(s.field) {
 		return // resumed at epoch 3
 	}
-	if hasNumber && l.flags&flagFile != 0 && metrics > 0 && !l.has(mayTrain) {
+	if hasNumber && metrics > 0 && (isRead || l.flags&flagFile != 0 && !l.has(mayTrain)) {
 		return // a checkpoint is evaluated
 	}
 	if hasNumber && !r.advance(l, s, metrics) || r.aside != 0 {
@@ -146,6 +151,18 @@ func (r *recogniser) read(text []byte) {
 		r.noteSection(l)
 	}
 	r.take(l, s, hasNumber, metrics)
+}
+
+// noteFile takes a line about a file that is not written. If one came before the first number and comes again before
+// the second one, without a training between, then checkpoints are evaluated.
+func (r *recogniser) noteFile(l *line) {
+	switch c := r.current; {
+	case c == nil:
+		r.file = l.template
+	case r.file == l.template && !r.isConfirmed && !c.hasTraining:
+		r.drop()
+		r.isOver = true
+	}
 }
 
 // isOurs reports whether a line belongs to the rank that is followed: the first one with an epoch.

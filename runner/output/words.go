@@ -83,6 +83,7 @@ const (
 	flagClass                      // the line may be about one class
 	flagEdits                      // a share of wrong words, which may be above 1; 0 is not measured
 	flagCost                       // a loss, a time or a price: a loss in epochs that other signs confirm
+	flagSave                       // a file is written, or its model has become better
 )
 
 // word is the entry of a word.
@@ -183,9 +184,9 @@ var definitions = []struct {
 		found loading_from extracting fetched unpacking installing scheduled skipping skip skipped collecting
 		passed failed pytest retrying waiting verifying uploading copying will attestation validators finalized
 		peers leader quorum`},
-	{word{flags: flagFile}, `
-		checkpoint checkpoints saved saving save improved improve wrote writing early-stopping stopped reverting
-		snapshot`},
+	{word{flags: flagFile}, "checkpoint checkpoints snapshot"},
+	{word{flags: flagFile | flagSave}, `
+		saved saving save wrote writing written stored storing improved improve early-stopping stopped reverting`},
 	{word{flags: flagMean | flagNeutral}, "avg mean average averaged"},
 	{word{flags: flagPart | flagNeutral}, "value"}, // the loss of a value is a part, and the value of a loss is not
 	{word{flags: flagPart}, "critic actor policy surrogate vf"},
