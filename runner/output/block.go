@@ -50,7 +50,7 @@ type pass struct {
 	name          uint64 // of their counter
 	batches, last float64
 	section       scope
-	line          uint64 // template of its lines
+	line          uint64 // template of its last line
 	course        course
 	isSet         bool
 	isOver        bool // after its last batch, a batch of a second pass with the same name was seen
@@ -61,14 +61,14 @@ type pass struct {
 func (p *pass) note(batch *field, section scope, line uint64, at time.Time) bool {
 	switch {
 	case !p.isSet || p.batches == 0 && batch.total > 0:
-		*p = pass{name: batch.name.hash, batches: batch.total, section: section, isSet: true, line: line}
+		*p = pass{name: batch.name.hash, batches: batch.total, section: section, isSet: true}
 	case p.name != batch.name.hash:
 		return false
 	}
 	isSame := batch.total == p.batches && batch.value >= p.last
 	p.isOver = p.isOver || !isSame && batch.total > 0 && p.last >= p.batches-1
 	if isSame && !p.isOver {
-		p.last = batch.value
+		p.last, p.line = batch.value, line
 		p.course.note(p.last, at)
 	}
 	return p.isOver

@@ -42,6 +42,13 @@ func (r *recogniser) advance(l *line, s sighting, metrics int) bool {
 		if s.number > r.current.number+1 && !r.canSkip(l, s) {
 			return false
 		}
+		if r.startsAtEvaluation(l, metrics) {
+			r.beginAtOne()
+			r.drop()
+			s.number--
+			r.open(l, s)
+			break
+		}
 		r.rises++
 		if batch := r.batchOf(l, s.field); batch == nil || batch.value == 0 {
 			r.headedAt = r.at
@@ -80,6 +87,14 @@ func (r *recogniser) start() {
 		r.countFromOne()
 	}
 	r.startedAt = r.at
+}
+
+// startsAtEvaluation reports whether the second number heads an evaluation behind the batches of the first epoch, so
+// that epoch 0 was none, as where a training prints from which step and epoch it goes on.
+func (r *recogniser) startsAtEvaluation(l *line, metrics int) bool {
+	b := r.current
+	return !r.isConfirmed && len(r.held) == 0 && b.printed == 0 && b.hasBatches && metrics == 0 &&
+		l.scope >= scopeTest && l.template != r.numberLine
 }
 
 // canSkip reports whether epochs that were not printed may be skipped, as in a log of every tenth one:
@@ -168,7 +183,8 @@ func isEnd(l *line, b *block) bool { return l.flags&flagEnd != 0 && b.hasResults
 // comesAfter reports whether the first number comes after the lines of its epoch: results of the training
 // stand before it, or batches and its line has results or says that the epoch ended.
 func (r *recogniser) comesAfter(l *line, number *field) bool {
-	hasLines := r.next.hasTraining || r.next.hasBatches && (l.flags&flagEnd != 0 || l.has(isMain))
+	isOver := l.flags&flagEnd != 0 || l.has(isMain) || l.scope >= scopeTest
+	hasLines := r.next.hasTraining || r.next.hasBatches && isOver
 	isValue := func(f field) bool { return !f.isWhole }
 	isHeading := l.scope == scopeTrain && l.flags&flagEnd == 0 && !slices.ContainsFunc(l.fields, isValue)
 	return hasLines && !isHeading && l.template != r.stage && r.progressOf(l, number) == noProgress
