@@ -299,7 +299,7 @@ func TestCollector_PublishesEventsOfEarlierRuns(t *testing.T) {
 	}
 
 	stop := start(t, b, collector.Options{Node: "n1", SpoolDir: dir}, quiet, nil)
-	waitForEvents(t, b, schemas.JobSubject("left", "*"), 3)
+	bustest.Stored(t, b, schemas.JobSubject("left", "*"), 3)
 	if err := stop(); err != nil {
 		t.Error(err)
 	}

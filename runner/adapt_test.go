@@ -154,7 +154,7 @@ func (a *adaptiveRun) publishAdvice(cause uint64, run, after uint32, e schemas.A
 // started returns the started event of the job.
 func (a *adaptiveRun) started() *schemas.Started {
 	a.t.Helper()
-	return stored(a.t, a.bus, schemas.JobSubject(a.id, schemas.EventStarted), 1)[0].(*schemas.Started)
+	return bustest.Stored(a.t, a.bus, schemas.JobSubject(a.id, schemas.EventStarted), 1)[0].(*schemas.Started)
 }
 
 // close lets the training run to its end.
@@ -179,7 +179,7 @@ func (a *adaptiveRun) finish(batchSizes ...uint32) runner.Result {
 // batchSizes returns the batch sizes of the n epochs in the log.
 func (a *adaptiveRun) batchSizes(n int) (all []uint32) {
 	a.t.Helper()
-	for i, e := range stored(a.t, a.bus, schemas.JobSubject(a.id, schemas.EventEpoch), n) {
+	for i, e := range bustest.Stored(a.t, a.bus, schemas.JobSubject(a.id, schemas.EventEpoch), n) {
 		if e := e.(*schemas.Epoch); e.Epoch != uint32(i+1) {
 			a.t.Errorf("event %d is epoch %d, want each epoch once and in order", i, e.Epoch)
 		}
@@ -209,7 +209,7 @@ func TestRun_ChangesTheBatchSizeWithTheControlFile(t *testing.T) {
 	a.runEpochs(2, 10)
 	got := a.finish(16, 16, 32, 32, 32, 32, 32, 32, 32, 32)
 	var outcomes []string
-	for _, e := range stored(t, a.bus, schemas.JobSubject(a.id, schemas.EventMoved), 3) {
+	for _, e := range bustest.Stored(t, a.bus, schemas.JobSubject(a.id, schemas.EventMoved), 3) {
 		e := e.(*schemas.Moved)
 		if err := e.Validate(); err != nil {
 			t.Error(err)
@@ -228,7 +228,7 @@ func TestRun_ChangesTheBatchSizeWithTheControlFile(t *testing.T) {
 	if diff := cmp.Diff(want, outcomes); diff != "" {
 		t.Errorf("moves (-want +got):\n%s", diff)
 	}
-	ended := stored(t, a.bus, schemas.JobSubject(a.id, schemas.EventFinished), 1)[0].(*schemas.Ended)
+	ended := bustest.Stored(t, a.bus, schemas.JobSubject(a.id, schemas.EventFinished), 1)[0].(*schemas.Ended)
 	if ended.BatchSize != 32 || got.Setting.BatchSize != 32 || len(got.Moves) != 3 ||
 		*got.Moves[2].BeforeEpochSeconds != 0.5 || *got.Moves[2].AfterEpochSeconds != 0.25 {
 		t.Errorf(
@@ -281,14 +281,14 @@ func TestRun_ChangesTheLoadersWithTheControlFile(t *testing.T) {
 		t.Errorf("%d loaders at the end, want 2", result.Setting.Loaders)
 	}
 	var loaders []uint32
-	for _, e := range stored(t, a.bus, schemas.JobSubject(a.id, schemas.EventEpoch), 12) {
+	for _, e := range bustest.Stored(t, a.bus, schemas.JobSubject(a.id, schemas.EventEpoch), 12) {
 		loaders = append(loaders, e.(*schemas.Epoch).Loaders)
 	}
 	if diff := cmp.Diff([]uint32{1, 1, 2, 2, 2, 2, 4, 4, 4, 4, 2, 2}, loaders); diff != "" {
 		t.Errorf("loaders of the epochs (-want +got):\n%s", diff)
 	}
 	var outcomes []string
-	for _, e := range stored(t, a.bus, schemas.JobSubject(a.id, schemas.EventMoved), 4) {
+	for _, e := range bustest.Stored(t, a.bus, schemas.JobSubject(a.id, schemas.EventMoved), 4) {
 		e := e.(*schemas.Moved)
 		if err := e.Validate(); err != nil {
 			t.Error(err)
@@ -322,7 +322,7 @@ func testChangeWithRestart(t *testing.T, noPTY bool) {
 		got.Moves[1].Outcome != schemas.MoveKept || got.Moves[0].Epoch != 4 {
 		t.Errorf("result = %+v, want a finished job and a kept move", got)
 	}
-	ended := stored(t, a.bus, schemas.JobSubject(a.id, schemas.EventFinished), 1)[0].(*schemas.Ended)
+	ended := bustest.Stored(t, a.bus, schemas.JobSubject(a.id, schemas.EventFinished), 1)[0].(*schemas.Ended)
 	if ended.EpochsDone != 10 || ended.BatchSize != 64 {
 		t.Errorf("finished = %+v, want ten epochs, the last with batch size 64", ended)
 	}
@@ -393,7 +393,7 @@ func TestRun_RestartsWhileNATSIsUnreachable(t *testing.T) {
 	a.batchSizes(6) // while the job is running
 	a.runEpochs(7, 10)
 	got := a.finish(16, 16, 16, 64, 64, 64, 64, 64, 64, 64)
-	moved := stored(t, a.bus, schemas.JobSubject(a.id, schemas.EventMoved), 2)
+	moved := bustest.Stored(t, a.bus, schemas.JobSubject(a.id, schemas.EventMoved), 2)
 	if moved[0].(*schemas.Moved).Outcome != schemas.MoveCarriedOut ||
 		moved[1].(*schemas.Moved).Outcome != schemas.MoveKept || got.Spooled != 0 {
 		t.Errorf("moves %+v, %d events on disk, want carried_out and kept in the log", moved, got.Spooled)

@@ -130,7 +130,7 @@ func TestRun_WaitsForAdmissionOnAPausedTerminal(t *testing.T) {
 	o := options(t, trainingCommand("epochs", "3"))
 	o.Request.JobID, o.Connect, o.Stderr = "held", over(b), paused
 	done := attempt(t.Context(), o)
-	stored(t, b, schemas.JobSubject("held", schemas.EventStarted), 1)
+	bustest.Stored(t, b, schemas.JobSubject("held", schemas.EventStarted), 1)
 	terminal.Close()
 	if got := <-done; got.err != nil || len(got.Epochs) != 3 {
 		t.Errorf("Run() = %+v, want a run of 3 epochs", got)

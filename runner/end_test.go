@@ -22,7 +22,7 @@ func TestRun_ReturnsTheExitStatus(t *testing.T) {
 		if err != nil || got.ExitCode != 42 || got.Cancelled {
 			t.Errorf("Run(no-pty %v) = %+v, %v, want exit status 42", noPTY, got, err)
 		}
-		events := stored(t, b, schemas.JobSubject(got.JobID, schemas.EventFailed), 1)
+		events := bustest.Stored(t, b, schemas.JobSubject(got.JobID, schemas.EventFailed), 1)
 		if e := events[0].(*schemas.Ended); *e.ExitCode != 42 || e.Reason != "exit status 42" ||
 			e.EpochsDone != 0 || e.DurationSeconds <= 0 {
 			t.Errorf("failed = %+v, want exit status 42 and the duration of the run", e)
@@ -40,7 +40,7 @@ func TestRun_ReportsMissingMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := stored(t, b, schemas.JobSubject(got.JobID, schemas.EventFailed), 1)[0].(*schemas.Ended)
+	e := bustest.Stored(t, b, schemas.JobSubject(got.JobID, schemas.EventFailed), 1)[0].(*schemas.Ended)
 	if want := "out of memory (exit status 3): MemoryError: Unable to allocate 7.45 GiB"; e.Reason != want {
 		t.Errorf("the reason is %q, want %q", e.Reason, want)
 	}
@@ -60,7 +60,7 @@ func TestRun_StopsWhenCancelled(t *testing.T) {
 	if !got.Cancelled || got.ExitCode != 7 || !strings.Contains(stdout.String(), "got terminated") {
 		t.Errorf("Run() = %+v, output %q, want cancelled by SIGTERM", got, stdout)
 	}
-	stored(
+	bustest.Stored(
 		t, b, schemas.JobSubject("halt", schemas.EventCancelled), 2,
 	) // the event of the run has the identity of the advisor's, so it is a duplicate
 }

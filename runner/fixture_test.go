@@ -155,27 +155,6 @@ func cancelled(job string, run uint32, at time.Time, reason string) *schemas.End
 	return e
 }
 
-// stored waits until n events in JOB match the subject, and returns them.
-func stored(t *testing.T, b *bus.Bus, subject string, n int) []schemas.Event {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	var all []schemas.Event
-	o := bus.FollowOptions{Stream: schemas.StreamJob, Subjects: []string{subject}}
-	if err := b.Follow(ctx, o, func(r bus.Record) error {
-		if all = append(all, r.Event); len(all) == n {
-			cancel()
-		}
-		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
-	if len(all) != n {
-		t.Fatalf("%d events of %s, want %d", len(all), subject, n)
-	}
-	return all
-}
-
 // ids returns the identities of events.
 func ids(events []schemas.Event) []string {
 	var all []string

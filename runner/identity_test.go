@@ -39,8 +39,8 @@ func TestRun_RefusesASecondRunnerOfTheSameRun(t *testing.T) {
 	if len(a.Epochs)+len(c.Epochs) != 3 {
 		t.Errorf("%d and %d epochs, want 3 of one run", len(a.Epochs), len(c.Epochs))
 	}
-	stored(t, b, schemas.JobSubject("twice", schemas.EventEpoch), 3)
-	stored(t, b, schemas.JobSubject("twice", schemas.EventFinished), 1)
+	bustest.Stored(t, b, schemas.JobSubject("twice", schemas.EventEpoch), 3)
+	bustest.Stored(t, b, schemas.JobSubject("twice", schemas.EventFinished), 1)
 	failed, err := b.Last(t.Context(), schemas.StreamJob, schemas.JobSubject("twice", schemas.EventFailed))
 	if err != nil || len(failed) > 0 {
 		t.Errorf("events of a failure: %v, %v, want none: the run is the other runner's", failed, err)

@@ -103,7 +103,8 @@ func TestRun_UnknownBatchSize(t *testing.T) {
 			if err != nil || len(result.Epochs) == 0 {
 				t.Fatalf("Run() = %+v, %v", result, err)
 			}
-			started, _ := stored(t, b, schemas.JobSubject("unknown", "*"), 2+len(result.Epochs))[0].(*schemas.Started)
+			events := bustest.Stored(t, b, schemas.JobSubject("unknown", "*"), 2+len(result.Epochs))
+			started, _ := events[0].(*schemas.Started)
 			if started.BatchSize != test.started || started.Validate() != nil {
 				t.Errorf("started with batch size %d, %v, want %d", started.BatchSize, started.Validate(), test.started)
 			}

@@ -44,11 +44,12 @@ func TestRun_StopsBeforeALateEpoch(t *testing.T) {
 			if !strings.Contains(stdout.String(), c.output) || len(got.Epochs) != c.epochs {
 				t.Errorf("output %q after %d epochs, want %q after %d", stdout, len(got.Epochs), c.output, c.epochs)
 			}
-			started := stored(t, b, schemas.JobSubject(got.JobID, schemas.EventStarted), 1)[0].(*schemas.Started)
+			subject := schemas.JobSubject(got.JobID, schemas.EventStarted)
+			started := bustest.Stored(t, b, subject, 1)[0].(*schemas.Started)
 			if want := min(max(0, c.end.Seconds()), schemas.MaxLimitSeconds); started.LimitSeconds > want {
 				t.Errorf("limit %g s, want at most %g s", started.LimitSeconds, want)
 			}
-			e := stored(t, b, schemas.JobSubject(got.JobID, schemas.EventFinished), 1)[0].(*schemas.Ended)
+			e := bustest.Stored(t, b, schemas.JobSubject(got.JobID, schemas.EventFinished), 1)[0].(*schemas.Ended)
 			if isLate := strings.HasPrefix(e.Reason, "stopped after epoch "); isLate != c.late {
 				t.Errorf("reason %q, want one about a late epoch: %t", e.Reason, c.late)
 			}

@@ -48,7 +48,7 @@ func TestRun_RunsWithoutNATS(t *testing.T) {
 	if next, err := runner.Run(t.Context(), o, quiet); err != nil || next.Spooled != 0 {
 		t.Fatalf("Run() = %+v, %v, want nothing on disk", next, err)
 	}
-	events := stored(t, b, schemas.JobSubject("alone", "*"), 4)
+	events := bustest.Stored(t, b, schemas.JobSubject("alone", "*"), 4)
 	for i, e := range got.Epochs {
 		if found, ok := events[i+1].(*schemas.Epoch); !ok || !found.At.Equal(e.At) ||
 			found.EventID != e.EventID {
@@ -79,7 +79,7 @@ func TestRun_PublishesSpooledEventsAfterAnOutage(t *testing.T) {
 		stdout.Await(t, epoch)
 	}
 	step(`{"epoch":1`)
-	stored(t, b, schemas.JobSubject("outage", "*"), 2)
+	bustest.Stored(t, b, schemas.JobSubject("outage", "*"), 2)
 	cluster, err := b.ClusterID(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -88,10 +88,10 @@ func TestRun_PublishesSpooledEventsAfterAnOutage(t *testing.T) {
 	step(`{"epoch":2`)
 	awaitFile(t, filepath.Join(o.SpoolDir, "cluster-"+cluster, "outage-1.jsonl"), "outage/1/2")
 	server.Restart(t)
-	stored(t, b, schemas.JobSubject("outage", "*"), 3) // while the job is running
+	bustest.Stored(t, b, schemas.JobSubject("outage", "*"), 3) // while the job is running
 	step(`{"epoch":3`)
 	got := <-done
-	events := stored(t, b, schemas.JobSubject("outage", "*"), 5)
+	events := bustest.Stored(t, b, schemas.JobSubject("outage", "*"), 5)
 	if diff := cmp.Diff([]string{
 		"outage/1/started", "outage/1/1", "outage/1/2", "outage/1/3", "outage/1/finished",
 	}, ids(events)); diff != "" {

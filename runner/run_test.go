@@ -31,7 +31,7 @@ func TestRun_PublishesTheEventsOfAJob(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	events := stored(t, b, schemas.JobSubject("life", "*"), 5)
+	events := bustest.Stored(t, b, schemas.JobSubject("life", "*"), 5)
 	if diff := cmp.Diff([]string{
 		"life/5/started", "life/5/1", "life/5/2", "life/5/3", "life/5/finished",
 	}, ids(events)); diff != "" {
@@ -138,7 +138,7 @@ func TestRun_PublishesTheHardwareOfItsNodes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e := stored(t, b, schemas.JobSubject(got.JobID, schemas.EventStarted), 1)[0].(*schemas.Started)
+		e := bustest.Stored(t, b, schemas.JobSubject(got.JobID, schemas.EventStarted), 1)[0].(*schemas.Started)
 		if diff := cmp.Diff(c.cores, e.NodesCores) +
 			cmp.Diff(c.speeds, e.NodesSpeedOperationsPerSecond); diff != "" {
 			t.Errorf("%s: cores and speeds (-want +got):\n%s", c.name, diff)
@@ -323,7 +323,7 @@ func TestRun_ShowsALineIfNoEpochIsRecognized(t *testing.T) {
 		!strings.Contains(text, "\n  step ") {
 		t.Errorf("stderr = %q, want a hint with an example and the line, and again at the end", text)
 	}
-	e := stored(t, b, schemas.JobSubject(got.JobID, schemas.EventFinished), 1)[0].(*schemas.Ended)
+	e := bustest.Stored(t, b, schemas.JobSubject(got.JobID, schemas.EventFinished), 1)[0].(*schemas.Ended)
 	if e.EpochsDone != 0 || e.DurationSeconds <= 0 || e.StartupSeconds != nil {
 		t.Errorf("finished = %+v, want the duration of the whole run", e)
 	}
@@ -362,7 +362,7 @@ func TestRun_MeasuresTheProcessTree(t *testing.T) {
 	b := bustest.New(t)
 	o.Stdin, o.Request.JobID, o.Connect, o.Observer = r, "tree", over(b), steadyNode{}
 	done := start(t, context.Background(), o)
-	stored(
+	bustest.Stored(
 		t, b, schemas.JobSubject("tree", schemas.EventEpoch), 1,
 	) // until the event is stored, the job is running
 	if err := w.Close(); err != nil {

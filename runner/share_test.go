@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"courier/bus"
+	"courier/bus/bustest"
 	"courier/runner"
 	"courier/schemas"
 
@@ -63,7 +64,7 @@ func (a *adaptiveRun) adviseTwoCPUs(after uint32) {
 // moves returns the outcomes of the n moves in the log.
 func (a *adaptiveRun) moves(n int) (outcomes []string) {
 	a.t.Helper()
-	for _, e := range stored(a.t, a.bus, schemas.JobSubject(a.id, schemas.EventMoved), n) {
+	for _, e := range bustest.Stored(a.t, a.bus, schemas.JobSubject(a.id, schemas.EventMoved), n) {
 		e := e.(*schemas.Moved)
 		if err := e.Validate(); err != nil {
 			a.t.Error(err)
@@ -77,7 +78,7 @@ func (a *adaptiveRun) moves(n int) (outcomes []string) {
 // cpus returns the CPUs of the n epochs in the log.
 func (a *adaptiveRun) cpus(n int) (all []uint32) {
 	a.t.Helper()
-	for _, e := range stored(a.t, a.bus, schemas.JobSubject(a.id, schemas.EventEpoch), n) {
+	for _, e := range bustest.Stored(a.t, a.bus, schemas.JobSubject(a.id, schemas.EventEpoch), n) {
 		all = append(all, e.(*schemas.Epoch).CPUs)
 	}
 	return all
@@ -180,7 +181,7 @@ func TestRun_BarsCPUsThatDockerRefuses(t *testing.T) {
 		t.Errorf("docker was called %d times, want once at the start and once for the move", got)
 	}
 	var got []string
-	for _, e := range stored(t, a.bus, schemas.JobSubject(a.id, schemas.EventMoved), 2) {
+	for _, e := range bustest.Stored(t, a.bus, schemas.JobSubject(a.id, schemas.EventMoved), 2) {
 		got = append(got, e.(*schemas.Moved).Outcome+": "+e.(*schemas.Moved).Reason)
 	}
 	want := []string{

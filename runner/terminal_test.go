@@ -114,7 +114,7 @@ func TestRun_ForwardsSignals(t *testing.T) {
 		if got.ExitCode != 7 || !got.Cancelled || !strings.Contains(stdout.String(), "got hangup") {
 			t.Errorf("Run(no-pty %v) = %+v, output %q, want the signal and status 7", noPTY, got, stdout)
 		}
-		e := stored(t, b, schemas.JobSubject(got.JobID, schemas.EventCancelled), 1)[0].(*schemas.Ended)
+		e := bustest.Stored(t, b, schemas.JobSubject(got.JobID, schemas.EventCancelled), 1)[0].(*schemas.Ended)
 		if e.Reason != "interrupted by signal: hangup" || *e.ExitCode != 7 {
 			t.Errorf("cancelled = %+v, want the signal as reason", e)
 		}

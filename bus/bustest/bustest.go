@@ -1,5 +1,5 @@
-// Package bustest runs a real JetStream server for a test: in the process and directory of the
-// test, and without a port unless the test needs one.
+// Package bustest runs a real JetStream server for a test, in the process and directory of the
+// test and without a port unless the test needs one, and waits for events.
 package bustest
 
 import (
@@ -10,6 +10,7 @@ import (
 
 	"courier/bus"
 	"courier/bus/server"
+	"courier/schemas"
 )
 
 const patience = 5 * time.Minute
@@ -88,4 +89,25 @@ func connect(t testing.TB, o bus.Options) *bus.Bus {
 		t.Fatal(err)
 	}
 	return b
+}
+
+// Stored waits until n events in JOB match the subject, and returns them.
+func Stored(t testing.TB, b *bus.Bus, subject string, n int) []schemas.Event {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	var all []schemas.Event
+	o := bus.FollowOptions{Stream: schemas.StreamJob, Subjects: []string{subject}}
+	if err := b.Follow(ctx, o, func(r bus.Record) error {
+		if all = append(all, r.Event); len(all) == n {
+			cancel()
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if len(all) != n {
+		t.Fatalf("%d events of %s, want %d", len(all), subject, n)
+	}
+	return all
 }

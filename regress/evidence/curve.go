@@ -171,14 +171,20 @@ func (s *curveSet) continued(row []float64, c *runCurve) []float64 {
 	}
 	own, n := c.sums, c.epochs()
 	at := interpolate(s.points, base, n)
-	ratio := own[0] / base[0]
-	if n > 1 {
-		ratio = (own[n-1] - own[0]) / max(at-base[0], 1e-12)
-	}
+	ratio := paceRatio(own[0], own[n-1], base[0], at)
 	for k := len(row); k < len(s.points); k++ {
 		row = append(row, math.Log(own[n-1]+ratio*(base[k]-at)))
 	}
 	return row
+}
+
+// paceRatio returns the ratio of the pace of a run after its first epoch to another one, both by the seconds of
+// the first epoch and of all; of first epochs if there are no more.
+func paceRatio(ownFirst, own, first, all float64) float64 {
+	if own <= ownFirst || all <= first {
+		return ownFirst / first
+	}
+	return (own - ownFirst) / (all - first)
 }
 
 // column returns the logs of all runs at a point.

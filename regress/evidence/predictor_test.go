@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 
@@ -87,6 +88,32 @@ func TestTime_IsTheMeanOfManyRuns(t *testing.T) {
 	}
 	if bound := got.Quantile(0.95) / got.Median(); bound > 1.06 {
 		t.Errorf("bound after 40 similar runs = %g times the median, want at most 1.06", bound)
+	}
+}
+
+// A configuration whose runs are all short, such as a load under which a job runs for the first time, continues
+// as longer runs of the model do.
+func TestTime_AShortConfigurationContinuesAsLongerRuns(t *testing.T) {
+	long, short := configurationOf("a", 32, "x"), configurationOf("a", 64, "x")
+	runs := runsOf(long, 2, 2, 2)
+	for i := range runs {
+		runs[i].Epochs = nil
+		for n := 1; n <= 12; n++ {
+			runs[i].Epochs = append(runs[i].Epochs, evidence.EpochRecord{Number: n, Seconds: 1 + float64(n)})
+		}
+	}
+	for _, epochs := range []int{1, 2, 4, 11} {
+		half := evidence.Run{ID: "short", Configuration: short}
+		for n := 1; n <= epochs; n++ {
+			half.Epochs = append(half.Epochs, evidence.EpochRecord{Number: n, Seconds: (1 + float64(n)) / 2})
+		}
+		_, p := fit(t, append(slices.Clone(runs), half))
+		if got := p.Time(short, 12).Median(); math.Abs(got/45-1) > 0.01 {
+			t.Errorf("after %d epochs of a short run all 12 take %.1f s, want 45", epochs, got)
+		}
+		if got := p.Time(long, 12).Median(); math.Abs(got/90-1) > 0.01 {
+			t.Errorf("beside a short run of %d epochs, a long one takes %.1f s, want 90", epochs, got)
+		}
 	}
 }
 

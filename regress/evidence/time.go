@@ -48,13 +48,48 @@ func newTimePredictor(t *TimeModel) (*timePredictor, bool) {
 	return p, true
 }
 
-// curves returns the curves of the configurations.
+// curves returns the curves of the configurations. One whose runs are all shorter than others of the model, such
+// as a load under which a job runs for the first time, continues in the usual way.
 func (t *TimeModel) curves() []*compiledCurve {
 	all := make([]*compiledCurve, len(t.Configurations))
 	for i := range all {
 		all[i] = newCompiledCurve(&t.Configurations[i], t.PaceVariance)
 	}
+	usual := newUsualCurve(all, t.PaceVariance)
+	for _, c := range all {
+		if c.longest() < usual.longest() {
+			c.follow(usual)
+		}
+	}
 	return all
+}
+
+// newUsualCurve returns how runs of a model go on from each point to the next: the median of the
+// configurations that ran so far, relative to the first epoch.
+func newUsualCurve(curves []*compiledCurve, paceVariance float64) *compiledCurve {
+	t := &ConfigurationTimes{}
+	location, before := 0., 1
+	for _, n := range allPoints(curves) {
+		var growth []float64
+		for _, c := range curves {
+			if c.longest() >= n {
+				growth = append(growth, math.Log(c.total(n)/c.total(before)))
+			}
+		}
+		location += Median(growth)
+		t.addPoint(n, posterior{location: location})
+		before = n
+	}
+	return newCompiledCurve(t, paceVariance)
+}
+
+// allPoints returns the points of all curves in order.
+func allPoints(curves []*compiledCurve) (points []int) {
+	for _, c := range curves {
+		points = append(points, c.Points...)
+	}
+	slices.Sort(points)
+	return slices.Compact(points)
 }
 
 // observations returns the paces of the configurations, which are sorted by node type.
@@ -69,18 +104,11 @@ func (t *TimeModel) observations() (o observations) {
 	return o
 }
 
-// measurePaces sets the paces of the configurations by their curves. Runs of one epoch have only
-// their first epoch, which is compared by the usual shape.
+// measurePaces sets the paces of the configurations by their curves.
 func (t *TimeModel) measurePaces() {
-	curves := t.curves()
-	first := typicalPoint(curves, 1).mean
-	for i, c := range curves {
-		last := len(c.Points) - 1
+	for i, c := range t.curves() {
 		m := &t.Configurations[i]
-		if m.Pace = c.pace(); c.Points[last] == 1 {
-			m.Pace -= first
-		}
-		m.PaceVariance = c.LocationVariance[last]
+		m.Pace, m.PaceVariance = c.pace(), c.LocationVariance[len(c.Points)-1]
 	}
 }
 
@@ -109,18 +137,15 @@ func (t *TimeModel) smooth() {
 // epochs and trends add. A configuration that never ran is predicted by it.
 func newTypicalCurve(curves []*compiledCurve, paceVariance float64) *compiledCurve {
 	t := &ConfigurationTimes{}
-	var points []int
 	var variances, degrees []float64
 	for _, c := range curves {
 		last := len(c.Points) - 1
 		t.Runs += c.Runs
-		points = append(points, c.Points...)
 		variances = append(variances, c.RunVariance[last])
 		degrees = append(degrees, c.Degrees[last])
 	}
 	run, free := Median(variances), min(Median(degrees), 4+float64(len(curves)))
-	slices.Sort(points)
-	for _, n := range slices.Compact(points) {
+	for _, n := range allPoints(curves) {
 		of := typicalPoint(curves, n)
 		t.addPoint(n, posterior{of.mean, of.variance, run, free})
 	}

@@ -245,6 +245,8 @@ type compiledCurve struct {
 	// rate is the pace of the last half in seconds per epoch, and trend the log ratio of it to the
 	// pace of the quarter before.
 	rate, trend float64
+	usual       *compiledCurve // of the model, if it is longer, at a ratio of its pace
+	ratio       float64
 }
 
 func newCompiledCurve(t *ConfigurationTimes, paceVariance float64) *compiledCurve {
@@ -272,8 +274,8 @@ func newCompiledCurve(t *ConfigurationTimes, paceVariance float64) *compiledCurv
 // longest returns the epochs of the longest run.
 func (c *compiledCurve) longest() int { return c.Points[len(c.Points)-1] }
 
-// total returns the median seconds of n epochs. Beyond the longest run the pace of the last half
-// continues with its trend, which is damped by half per octave.
+// total returns the median seconds of n epochs. Beyond the longest run it continues as longer runs of the model
+// do. Beyond them the pace of the last half continues with its trend, which is damped by half per octave.
 func (c *compiledCurve) total(n int) float64 {
 	longest := c.longest()
 	switch {
@@ -281,6 +283,8 @@ func (c *compiledCurve) total(n int) float64 {
 		return 0
 	case n <= longest:
 		return interpolate(c.Points, c.seconds, n)
+	case c.usual != nil:
+		return c.seconds[len(c.seconds)-1] + c.ratio*(c.usual.total(n)-c.usual.total(longest))
 	}
 	const first = 1.5
 	octaves := math.Log2(float64(n) / float64(longest))
@@ -288,13 +292,23 @@ func (c *compiledCurve) total(n int) float64 {
 	return c.seconds[len(c.seconds)-1] + more
 }
 
-// pace returns the log seconds per epoch after the first.
+// follow continues the curve as a longer one does.
+func (c *compiledCurve) follow(usual *compiledCurve) {
+	last := len(c.seconds) - 1
+	c.usual = usual
+	c.ratio = paceRatio(c.seconds[0], c.seconds[last], usual.seconds[0], usual.total(c.longest()))
+}
+
+// pace returns the log seconds per epoch after the first, of as many epochs as the longest runs of the model.
 func (c *compiledCurve) pace() float64 {
-	last := len(c.Points) - 1
-	if c.Points[last] == 1 {
+	end := c.longest()
+	if c.usual != nil {
+		end = c.usual.longest()
+	}
+	if end == 1 {
 		return c.Location[0]
 	}
-	return math.Log((c.seconds[last] - c.seconds[0]) / float64(c.Points[last]-1))
+	return math.Log((c.total(end) - c.seconds[0]) / float64(end-1))
 }
 
 // at returns the log seconds of n epochs. Their uncertainty is interpolated in the log of the epochs, and
