@@ -120,18 +120,9 @@ func (r *Run) epochSeconds() (seconds []float64, reason string) {
 	return seconds, reason
 }
 
-// usualEpoch returns the median seconds of the epochs of a run; false if it was not timed.
-func (r *Run) usualEpoch() (seconds float64, ok bool) {
-	all, _ := r.epochSeconds()
-	if len(all) == 0 {
-		return 0, false
-	}
-	return Median(all), true
-}
-
 func isTimed(r Run) bool {
-	_, timed := r.usualEpoch()
-	return timed
+	seconds, _ := r.epochSeconds()
+	return len(seconds) > 0
 }
 
 // curveSet are the curves of the runs of one configuration, at the points of a grid.

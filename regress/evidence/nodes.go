@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"math"
+	"math/bits"
 	"slices"
 )
 
@@ -23,8 +24,8 @@ func groupNodes(runs []Run) (split []NodeGroup) {
 	nodes := map[nodeKey]nodeRuns{}
 	for i := range runs {
 		r := &runs[i]
-		epoch, timed := r.usualEpoch()
-		if r.Node == "" || !timed {
+		epochs, _ := r.epochSeconds()
+		if r.Node == "" || len(epochs) == 0 {
 			continue
 		}
 		of := nodes[nodeKey{r.Node, r.NodeType}]
@@ -32,7 +33,7 @@ func groupNodes(runs []Run) (split []NodeGroup) {
 			of = nodeRuns{}
 			nodes[nodeKey{r.Node, r.NodeType}] = of
 		}
-		of.add(nodeRuns{r.Configuration: {math.Log(epoch), 1}})
+		of.add(nodeRuns{{r.Configuration, bits.Len(uint(len(epochs)))}: {math.Log(Median(epochs)), 1}})
 	}
 	keys := slices.SortedFunc(maps.Keys(nodes), func(a, b nodeKey) int {
 		return cmp.Or(cmp.Compare(a.nodeType, b.nodeType), cmp.Compare(nodes[b].runs(), nodes[a].runs()),
@@ -70,8 +71,19 @@ type NodeGroup struct {
 	Group    string `json:"group"`               // node type of its runs in fits
 }
 
-// nodeRuns sums the log median epoch seconds of one node by configuration.
-type nodeRuns map[Configuration]logSum
+// nodeRuns sums the log median epoch seconds of one node.
+type nodeRuns map[comparedRuns]logSum
+
+// comparedRuns are runs of a configuration that are compared: of about as many epochs, because the first epochs
+// of a run may differ from the later ones.
+type comparedRuns struct {
+	Configuration
+	octave int // of the number of epochs
+}
+
+func (c comparedRuns) compare(d comparedRuns) int {
+	return cmp.Or(c.Configuration.compare(d.Configuration), cmp.Compare(c.octave, d.octave))
+}
 
 type logSum struct{ sum, n float64 }
 
@@ -92,10 +104,10 @@ func (n nodeRuns) add(o nodeRuns) {
 	}
 }
 
-// differs reports whether configurations with runs on both nodes take different times.
+// differs reports whether runs on both nodes take different times.
 func (n nodeRuns) differs(o nodeRuns) bool {
 	weighted, precision := 0.0, 0.0
-	for _, c := range slices.SortedFunc(maps.Keys(n), Configuration.compare) {
+	for _, c := range slices.SortedFunc(maps.Keys(n), comparedRuns.compare) {
 		a, b := n[c], o[c]
 		if b.n == 0 {
 			continue

@@ -91,28 +91,36 @@ func TestTime_IsTheMeanOfManyRuns(t *testing.T) {
 	}
 }
 
+// growingRun returns a run whose epochs take 2, 3, 4, ... times the seconds.
+func growingRun(id string, c evidence.Configuration, epochs int, seconds float64) evidence.Run {
+	r := evidence.Run{ID: id, Configuration: c}
+	for n := 1; n <= epochs; n++ {
+		r.Epochs = append(r.Epochs, evidence.EpochRecord{Number: n, Seconds: (1 + float64(n)) * seconds})
+	}
+	return r
+}
+
 // A configuration whose runs are all short, such as a load under which a job runs for the first time, continues
-// as longer runs of the model do.
-func TestTime_AShortConfigurationContinuesAsLongerRuns(t *testing.T) {
+// as longer runs of the model do. A node on which a job runs for the first time is no slower or faster for that.
+func TestTime_AShortRunContinuesAsLongerOnes(t *testing.T) {
 	long, short := configurationOf("a", 32, "x"), configurationOf("a", 64, "x")
-	runs := runsOf(long, 2, 2, 2)
-	for i := range runs {
-		runs[i].Epochs = nil
-		for n := 1; n <= 12; n++ {
-			runs[i].Epochs = append(runs[i].Epochs, evidence.EpochRecord{Number: n, Seconds: 1 + float64(n)})
-		}
+	var runs []evidence.Run
+	for _, id := range []string{"1", "2", "3"} {
+		runs = append(runs, growingRun(id, long, 12, 1))
+		runs[len(runs)-1].Node = "first"
 	}
 	for _, epochs := range []int{1, 2, 4, 11} {
-		half := evidence.Run{ID: "short", Configuration: short}
-		for n := 1; n <= epochs; n++ {
-			half.Epochs = append(half.Epochs, evidence.EpochRecord{Number: n, Seconds: (1 + float64(n)) / 2})
+		half, other := growingRun("half", short, epochs, 0.5), growingRun("other", long, epochs, 1)
+		other.Node = "other"
+		_, p := fit(t, append(slices.Clone(runs), half, other))
+		for c, want := range map[evidence.Configuration]float64{short: 45, long: 90} {
+			if got := p.Time(c, 12).Median(); math.Abs(got/want-1) > 0.01 {
+				t.Errorf("beside runs of %d epochs, 12 with batch size %d take %.1f s, want %g", epochs, c.BatchSize,
+					got, want)
+			}
 		}
-		_, p := fit(t, append(slices.Clone(runs), half))
-		if got := p.Time(short, 12).Median(); math.Abs(got/45-1) > 0.01 {
-			t.Errorf("after %d epochs of a short run all 12 take %.1f s, want 45", epochs, got)
-		}
-		if got := p.Time(long, 12).Median(); math.Abs(got/90-1) > 0.01 {
-			t.Errorf("beside a short run of %d epochs, a long one takes %.1f s, want 90", epochs, got)
+		if got := p.NodeType("other", "x"); got != "x" {
+			t.Errorf("after %d epochs, a second node has the type %q, want that of the first", epochs, got)
 		}
 	}
 }
