@@ -16,9 +16,9 @@
 // # Method
 //
 // The unit of evidence is the run: a curve of cumulative seconds over its epochs. A configuration has
-// a robust location and a variance at the points of a grid of epochs. Each model and dataset is fitted
-// alone; other models contribute only a prior variance of the first epoch at a target, with bounded
-// influence (pool).
+// a robust location and a variance at the points of a grid of epochs. What is shorter than the longest
+// runs of the model continues as these do. Each model and dataset is fitted alone; other models
+// contribute only a prior variance of the first epoch at a target, with bounded influence (pool).
 //
 // A configuration without runs is predicted from its neighbours: the log of its seconds per epoch after
 // the first is the sum of a law of the batch size, a Gaussian process and an effect of the
