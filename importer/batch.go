@@ -25,7 +25,7 @@ func SacctFields() []string {
 
 // complete sets the fields that no column has. They come from the flags of the command; a job of a batch
 // system without a model has its name as the model.
-func (t *table) complete(d *runDraft) {
+func (t *table) complete(d *runDraft, cells map[string]string) {
 	flags := commandFlags(d.values[FieldCommand])
 	batchName := t.columns[FieldBatchSize]
 	for field, name := range commandFields(flags) {
@@ -44,7 +44,7 @@ func (t *table) complete(d *runDraft) {
 	if t.isOfJobs() && d.text(FieldModel) == "" {
 		d.values[FieldModel] = d.values[FieldJobName]
 	}
-	isPart := perDevice.MatchString(batchName) &&
+	isPart := cells[podsCell] != "" || perDevice.MatchString(batchName) &&
 		(devices(d.values[FieldDevices]) != 1 || devices(d.values[FieldAccumulation]) > 1)
 	if _, requested := t.o.Columns[FieldBatchSize]; isPart && !requested {
 		d.values[FieldBatchSize] = cmp.Or(t.o.Defaults[FieldBatchSize], partOfBatch)

@@ -110,7 +110,7 @@ func (t *table) areRows(element json.RawMessage, object map[string]json.RawMessa
 }
 
 // maxDepth is the maximum depth of objects whose fields are read.
-const maxDepth = 8
+const maxDepth = 10
 
 // flatten adds the fields of an object to cells, those of objects in it as outer.inner, and those of a list of
 // objects as list.0.inner.

@@ -112,7 +112,8 @@ func TestReader_JSONLines(t *testing.T) {
 	}
 }
 
-// pods are two pods as kubectl get pods -o json prints them; one has a second container.
+// pods are two pods, of which one has a second container, and a job with four pods, each with a batch of its own, as
+// kubectl get -o json prints them.
 const pods = `{"kind":"List","items":[
  {"kind":"Pod","metadata":{"name":"train-0","labels":{"job-name":"train"}},
   "spec":{"nodeName":"n1","containers":[
@@ -122,12 +123,19 @@ const pods = `{"kind":"List","items":[
    {"exitCode":0,"startedAt":"2021-03-01T10:00:00Z","finishedAt":"2021-03-01T11:00:00Z"}}}]}},
  {"kind":"Pod","metadata":{"name":"train-1","labels":{}},
   "spec":{"nodeName":"n1","containers":[{"name":"main","args":["-b","8","-e","2"],"resources":{"limits":{"cpu":"4"}}}]},
-  "status":{"phase":"Running","startTime":"2021-03-01T10:00:00Z"}}]}`
+  "status":{"phase":"Running","startTime":"2021-03-01T10:00:00Z"}},
+ {"kind":"PyTorchJob","metadata":{"name":"ddp"},"spec":{"pytorchReplicaSpecs":{
+   "Master":{"replicas":1,"template":{"spec":{"containers":[{"name":"main","args":["-b","8","-e","2"]}]}}},
+   "Worker":{"replicas":3,"template":{"spec":{"containers":[{"name":"main","args":["-b","8","-e","2"]}]}}}}},
+  "status":{"startTime":"2021-03-01T10:00:00Z","completionTime":"2021-03-01T10:10:00Z",
+   "conditions":[{"type":"Running","status":"False"},{"type":"Succeeded","status":"True"}]}}]}`
 
 func TestReader_Pods(t *testing.T) {
 	const want = "train b64 c4 e5 on n1 from 2021-03-01T10:00:00 3600s finished\n" +
+		"ddp b0 c8 e2 on pods from 2021-03-01T10:00:00 600s finished\n" +
 		"refused: pods.json: outcome (status.phase): the run is running: only ended runs can be imported\n"
-	if got := brief(read(t, importer.Options{Now: now}, "pods.json", pods)); got != want {
+	o := importer.Options{Now: now, Defaults: map[string]string{importer.FieldCPUs: "8"}}
+	if got := brief(read(t, o, "pods.json", pods)); got != want {
 		t.Errorf("got %s\nwant %s", got, want)
 	}
 }

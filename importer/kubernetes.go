@@ -3,7 +3,10 @@ package importer
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -11,21 +14,33 @@ import (
 // jobLabels are the labels of a pod that name its job, the preferred one last.
 var jobLabels = []string{"app.kubernetes.io/name", "app", "job-name", "batch.kubernetes.io/job-name"}
 
-// completePod adds the cells of a run to those of a pod or a job of Kubernetes, as kubectl get -o json prints it. Its
-// training is the container whose command has a batch size or a number of epochs, or the first one.
+// Names of the cells of the containers of a pod, or of the templates of its job, and of how many pods there are.
+var (
+	containerName = regexp.MustCompile(`^(spec\.(?:.+\.)?containers\.\d+\.)name$`)
+	podCount      = regexp.MustCompile(`^spec\.(?:.+\.)?(?:replicas|parallelism)$`)
+)
+
+// podsCell is the name of the cell with the number of pods of a job.
+const podsCell = "pods of the job"
+
+// completePod adds the cells of a run to those of a pod or a job of Kubernetes, also of its operators, as kubectl get
+// -o json prints it. Its training is the container whose command has a batch size or a number of epochs, or the
+// first one.
 func completePod(cells map[string]string) {
-	form := "spec.containers.%d."
-	if cells["spec.template.spec.containers.0.name"] != "" {
-		form = "spec.template.spec.containers.%d."
-	}
-	main, isFound, n := "", false, 0
-	for ; cells[fmt.Sprintf(form, n)+"name"] != ""; n++ {
-		container := fmt.Sprintf(form, n)
-		command := cells[container+"command"] + "," + cells[container+"args"]
+	main, isFound, n, pods := "", false, 0, 0.0
+	for _, name := range slices.Sorted(maps.Keys(cells)) {
+		if podCount.MatchString(name) {
+			pods += numberOf(cells[name])
+		}
+		m := containerName.FindStringSubmatch(name)
+		if m == nil {
+			continue
+		}
+		command := cells[m[1]+"command"] + "," + cells[m[1]+"args"]
 		flags := commandFields(commandFlags(command))
 		isTraining := flags[FieldBatchSize] != "" || flags[FieldEpochs] != ""
-		if n == 0 || isTraining && !isFound {
-			main, isFound, cells["command"] = container, isTraining, command
+		if n++; n == 1 || isTraining && !isFound {
+			main, isFound, cells["command"] = m[1], isTraining, command
 		}
 	}
 	if n == 0 {
@@ -35,10 +50,20 @@ func completePod(cells map[string]string) {
 	for _, label := range jobLabels {
 		cells["job_name"] = cmp.Or(cells["metadata.labels."+label], cells["job_name"])
 	}
-	cells["devices"] = cells[main+"resources.limits.nvidia.com/gpu"]
-	cells["cpus"] = kubeCPUs(cmp.Or(cells[main+"resources.requests.cpu"], cells[main+"resources.limits.cpu"]))
+	if pods > 1 {
+		cells[podsCell] = strconv.FormatFloat(pods, 'f', -1, 64)
+	} else {
+		cells["devices"] = cells[main+"resources.limits.nvidia.com/gpu"]
+		cells["cpus"] = kubeCPUs(cmp.Or(cells[main+"resources.requests.cpu"], cells[main+"resources.limits.cpu"]))
+	}
 	if succeeded := cells["status.succeeded"]; succeeded != "" || cells["status.failed"] != "" { // a job
 		cells["status.phase"] = endOf(numberOf(succeeded) > 0)
+	}
+	for i := 0; cells[fmt.Sprintf("status.conditions.%d.type", i)] != ""; i++ {
+		condition := fmt.Sprintf("status.conditions.%d.", i)
+		if outcome, _ := outcomeOf(cells[condition+"type"]); outcome != "" && cells[condition+"status"] == "True" {
+			cells["status.phase"] = outcome
+		}
 	}
 	cells["status.phase"] = cmp.Or(cells["status.phase"], "running")
 	for i := range n {

@@ -97,7 +97,7 @@ func (t *table) decide() {
 
 // noteUnused records the columns that are read neither for a field nor for --where.
 func (t *table) noteUnused() {
-	used := append(slices.Collect(maps.Values(t.columns)), t.phase, "") // pandas writes its index without a name
+	used := append(slices.Collect(maps.Values(t.columns)), t.phase, podsCell, "") // pandas writes its index without a name
 	for _, name := range t.header {
 		_, isCondition := t.o.Where[name]
 		if !isCondition && !slices.Contains(used, name) && !slices.Contains(t.found.Unused, name) {
@@ -172,7 +172,7 @@ func (t *table) row(row *record) {
 		}
 	}
 	t.noteFailure(d, row.cells)
-	t.complete(d)
+	t.complete(d, row.cells)
 	switch {
 	case t.isOfJobs() && t.isStep(d.values[FieldRunID]):
 	case t.hasSums && slices.Contains(sums, strings.ToLower(row.cells[t.header[0]])):

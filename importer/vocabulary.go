@@ -22,7 +22,7 @@ var fieldNames = []struct {
 	{FieldBatchSize, "batch_size batchsize batch bs global_batch_size total_batch_size effective_batch_size" +
 		" total_train_batch_size train_batch_size per_device_train_batch_size" +
 		" minibatch_size mini_batch_size samples_per_gpu batch_size_per_gpu" +
-		" batch_size_per_device bsz minibatch batchgröße 批大小"},
+		" batch_size_per_device bsz minibatch batchgröße stapelgröße 批大小"},
 	{FieldCPUs, "cpus cpu cores num_cpus ncpus total_cores alloc_cpus cpus_per_trial n_cpus n_cores" +
 		" num_cores cpu_num req_cpus required_cpus resource_list_ncpus resources_used_ncpus request_cpus" +
 		" nprocs slots"},
@@ -61,7 +61,7 @@ var fieldNames = []struct {
 	{FieldEpochSeconds, "epoch_seconds epoch_time epoch_duration time_per_epoch seconds_per_epoch" +
 		" sec_per_epoch duration_per_epoch time_this_iter time_epoch epoch_runtime time_this_epoch dur"},
 	{FieldLoss, "loss train_loss training_loss"},
-	{FieldCommand, "command user_command submit_line command_line cmdline args arguments"},
+	{FieldCommand, "command user_command submit_line submit_cmd command_line cmdline args arguments"},
 	{FieldTimeLimit, "time_limit time_limit_raw time_limit_number resource_list_walltime"},
 	{FieldDevices, "devices num_devices n_devices gpus num_gpus n_gpus n_gpu gpu_num gpu_count world_size" +
 		" nproc_per_node gpus_per_node gres alloc_tres req_tres alloc_gres req_gres tres_per_node num_processes"},
