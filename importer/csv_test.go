@@ -150,6 +150,14 @@ func TestReader_CSV(t *testing.T) {
 			"m b64 c1 e10 on worker-1 from 2021-03-01T10:00:00 100s finished\n",
 		},
 		{
+			"dates of which one shows that the month comes first",
+			"model,batch,cpus,start_time,end_time\nm,64,1,11/12/2021 10:00 AM,11/12/2021 1:00 PM\n" +
+				"m,64,1,11/13/2021 10:00:00.5,13.11.2021 11:00\n",
+			func(o *importer.Options) { o.Zone = time.UTC },
+			"m b64 c1 e10 on runs from 2021-11-12T10:00:00 10800s finished\n" +
+				"m b64 c1 e10 on runs from 2021-11-13T10:00:00.5 3599.5s finished\n",
+		},
+		{
 			"a time without a zone",
 			"model,batch,cpus,start_time,time_s\nm,64,1,2021-03-01 10:00:00,100\n", nil,
 			"refused: runs.csv:2: started_at (start_time): \"2021-03-01 10:00:00\" has no time zone: give" +

@@ -119,12 +119,41 @@ var (
 	localLayouts = []string{
 		"2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02_15-04-05", "2006/01/02 15:04:05",
 		"2006-01-02T15:04", "2006-01-02 15:04", "2006/01/02 15:04", "2006-01-02", "2006/01/02",
-		"Mon Jan _2 15:04:05 2006", "Jan _2 15:04:05 2006", "Jan _2 15:04:05 2006 L",
+		"2006-01-02 3:04:05 PM", "2006-01-02 3:04 PM", "Mon Jan _2 15:04:05 2006",
+		"Jan _2 15:04:05 2006", "Jan _2 15:04:05 2006 L",
 	}
 )
 
 // dayOrMonthFirst matches dates such as 3/4/2021, which may begin with the day or the month.
-var dayOrMonthFirst = regexp.MustCompile(`^\d{1,2}[./-]\d{1,2}[./-]\d{4}\b`)
+var dayOrMonthFirst = regexp.MustCompile(`^(\d{1,2})([./-])(\d{1,2})[./-](\d{4})\b`)
+
+// isMonthFirst reports whether the dates of a source begin with the month, because they have a number that is no
+// month; nil if none has.
+func isMonthFirst(texts []string) *bool {
+	day, month := false, false
+	for _, text := range texts {
+		if m := dayOrMonthFirst.FindStringSubmatch(text); m != nil && m[2] != "." {
+			day, month = day || numberOf(m[1]) > 12, month || numberOf(m[3]) > 12
+		}
+	}
+	if day == month {
+		return nil
+	}
+	return &month
+}
+
+// yearFirst returns a timestamp with the year first. Dates with dots begin with the day.
+func yearFirst(text string, monthFirst *bool) string {
+	m := dayOrMonthFirst.FindStringSubmatch(text)
+	if m == nil || monthFirst == nil && m[2] != "." {
+		return text
+	}
+	day, month := m[1], m[3]
+	if m[2] != "." && *monthFirst {
+		day, month = month, day
+	}
+	return fmt.Sprintf("%s-%02s-%02s%s", m[4], month, day, text[len(m[0]):])
+}
 
 // Instant parses a timestamp: RFC 3339, a date with or without a time of day in the zone, or
 // seconds or milliseconds since 1970. With a nil zone, a timestamp without one is an error.

@@ -33,6 +33,7 @@ type table struct {
 	columns   map[string]string // field to column; nil: not decided
 	phase     string            // see names.phase
 	thousands *regexp.Regexp    // see thousandsOf
+	months    *bool             // see isMonthFirst
 	percent   map[string]bool   // fields whose numbers are percentages
 	hasSums   bool              // see findSums
 	unclear   *Refusal          // of all rows; nil: none
@@ -81,6 +82,8 @@ func (t *table) decide() {
 	if t.err = t.check(); t.err != nil {
 		return
 	}
+	starts, ends := t.values(t.columns[FieldStartedAt]), t.values(t.columns[FieldEndedAt])
+	t.months = isMonthFirst(append(starts, ends...))
 	t.unclear = n.unclear(t.columns, t.o.Columns)
 	t.percent = map[string]bool{
 		FieldAccuracy: n.arePercentages(t.columns[FieldAccuracy]),
@@ -97,7 +100,7 @@ func (t *table) decide() {
 
 // noteUnused records the columns that are read neither for a field nor for --where.
 func (t *table) noteUnused() {
-	used := append(slices.Collect(maps.Values(t.columns)), t.phase, podsCell, "") // pandas writes its index without a name
+	used := append(slices.Collect(maps.Values(t.columns)), t.phase, podsCell, "") // the index of pandas has no name
 	for _, name := range t.header {
 		_, isCondition := t.o.Where[name]
 		if !isCondition && !slices.Contains(used, name) && !slices.Contains(t.found.Unused, name) {
@@ -160,6 +163,9 @@ func (t *table) row(row *record) {
 	_, perEpoch := t.columns[FieldEpoch]
 	for field, column := range t.columns {
 		d.values[field] = inWords(field, column, row.cells[column])
+		if field == FieldStartedAt || field == FieldEndedAt {
+			d.values[field] = yearFirst(d.values[field], t.months)
+		}
 		if t.isOfJobs() && strings.HasSuffix(d.values[field], "+") {
 			d.values[field] = "" // sacct has truncated it
 		}

@@ -41,11 +41,11 @@ var fieldNames = []struct {
 	{FieldStartup, "startup_seconds startup"},
 	{FieldStartedAt, "started_at start_time start started start_date datetime_start begin begin_time" +
 		" start_timestamp training_start_time time_start status_start_time job_start_date" +
-		" start_time_utc start_server_timestamp start_ts created created_at creation_time gmt_running_time"},
+		" start_time_utc start_server_timestamp start_ts created created_at creation_time gmt_running_time beginn"},
 	{FieldEndedAt, "ended_at end_time end ended finished_at finish_time finished datetime_complete" +
 		" completed completed_at completion_time end_date stop_time end_timestamp" +
 		" training_end_time end_time_utc time_end status_completion_time completion_date" +
-		" end_server_timestamp end_ts finish_date stopped_at gmt_finish_time"},
+		" end_server_timestamp end_ts finish_date stopped_at gmt_finish_time ende"},
 	{FieldAccuracy, "accuracy final_accuracy"},
 	{FieldError, "error error_rate"},
 	{FieldConcurrentJobs, "concurrent_jobs njobs jobs"},
