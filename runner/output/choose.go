@@ -195,7 +195,8 @@ func metricRank(x *reading) (rank int, ok bool) {
 	isOther := k == kindOther && x.scope == scopeNone
 	isMetric := k != kindTime && k != kindUnnamed && k != kindNone
 	rank = boolInt(x.scope < scopeTest)*64 + int(x.level)*16 + int(k)
-	return rank, isMetric && !x.isPast && (x.scope >= scopeTest && x.level != ofBatch || isOther)
+	isSeveral := x.scope == scopeNone && x.seen > 1 && !x.isAlike && x.level == ofEpoch // of which the name is unknown
+	return rank, isMetric && !x.isPast && !isSeveral && (x.scope >= scopeTest && x.level != ofBatch || isOther)
 }
 
 // unnamedOf returns the score of the training whose name is only that of its data; nil: none.

@@ -122,7 +122,8 @@ func (s *scanner) emit(f field) {
 	if s.isExcluded || s.isTraining && f.name.scope >= scopeTest { // [training] EvalError = 0.1
 		f.name.flags |= flagExcluded
 	}
-	s.isExcluded = s.isExcluded || f.isWhole && f.name.flags&flagClass != 0
+	isBest := f.name.flags&flagExcluded != 0 && f.name.counter != countsNothing && s.name.scope >= scopeTest
+	s.isExcluded = s.isExcluded || isBest || f.isWhole && f.name.flags&flagClass != 0
 	if f.name.kind == kindLoss && f.name.flags&flagClass != 0 { // class loss 0.5, box loss 0.4
 		f.name.flags, f.name.unknown, f.name.counter = f.name.flags&^flagExcluded, f.name.unknown+1, countsNothing
 	}

@@ -167,6 +167,9 @@ func (s *scanner) lookUp(t []byte, isFinal bool) bool {
 	s.name.hash = combine(s.name.hash, hash)
 	s.template = combine(s.template, hash)
 	if w == nil {
+		if k := s.name.kind; s.isPart && k != kindNone && k != kindTime && len(t) > 1 && secondsOf(string(t)) > 0 {
+			s.name.flags |= flagPart // accuracy_ms
+		}
 		s.name.unknown++
 		return false
 	}

@@ -266,6 +266,9 @@ func (s *scanner) separated(i, end int) (float64, int) {
 		return n > 0 && !listRest.Match(t[i+n:])
 	}
 	if n := len(thousands.Find(t[i:])); isOver(n) {
+		if n < 8 && s.name.kind != kindNone && s.name.kind != kindTime && bytes.IndexByte(t[i:i+n], '.') < 0 {
+			s.name.flags |= flagExcluded // loss 1,000 may be 1 or 1000
+		}
 		return parseNumber(bytes.ReplaceAll(t[i:i+n], []byte(","), nil)), i + n
 	}
 	n := len(fraction.Find(t[i:]))
