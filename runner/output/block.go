@@ -35,6 +35,7 @@ type block struct {
 	isPublished bool
 	hasEnd      bool // a line says that something ended
 	isLate      bool // the first line with the number does, or has results or a part of the epoch
+	isHeaded    bool // the first line with the number has neither results nor a part, and does not say that it ended
 	parts       course
 	isEnded     bool // a line reports the end, see isEnd
 	isPast      bool // a lower number was read since
@@ -87,10 +88,13 @@ func (c *course) note(done float64, at time.Time) {
 	c.last, c.lastAt = done, at
 }
 
+// seen returns the time between the two instants.
+func (c *course) seen() time.Duration { return c.lastAt.Sub(c.firstAt) }
+
 // at returns when that much was done, if it went on as fast as between the two instants.
 func (c *course) at(done float64) time.Time {
 	share := (done - c.first) / (c.last - c.first)
-	return c.firstAt.Add(time.Duration(float64(c.lastAt.Sub(c.firstAt)) * share))
+	return c.firstAt.Add(time.Duration(float64(c.seen()) * share))
 }
 
 // begin returns when the epoch began; zero if too little was seen.
@@ -123,6 +127,9 @@ type reading struct {
 	isAlike    bool // all its lines have the same words and whole numbers
 	isPast     bool // one of a part of the epoch came later, so that it may be of the epoch before
 }
+
+// key returns a hash of the name and the data.
+func (x *reading) key() uint64 { return x.name.hash + uint64(x.scope) }
 
 // level is the part of an epoch that a value is about.
 type level uint8

@@ -19,6 +19,7 @@ const (
 const (
 	leastDuration = 0.6
 	mostDuration  = 1.05
+	exactDuration = 0.02 // most difference to 1 of a mean
 )
 
 // minFirstEpoch is the least time of a first epoch whose begin the output shows. With less, the lines of its begin
@@ -26,8 +27,11 @@ const (
 const minFirstEpoch = 20 * time.Millisecond
 
 // isRetold reports whether the epochs that are held are of an earlier training: the single line of the first one
-// says that it took longer than the command has run.
+// says that it took longer than the command has run, or they are said to be tests.
 func (r *recogniser) isRetold() bool {
+	if r.isTested && !slices.ContainsFunc(r.held, func(b *block) bool { return b.hasTraining }) {
+		return true
+	}
 	limit := (r.readAt.Sub(r.beganAt) + time.Second).Seconds() // times may be rounded
 	isLonger := func(x reading) bool {
 		return x.name.kind == kindTime && x.name.flags&flagTotal == 0 && validSeconds(x.value) > limit
@@ -154,6 +158,8 @@ func (r *recogniser) event(b *block) EpochReport {
 	isLone := r.isAtEnd && r.rises == 0 // of a bar on a pipe only the last state may be drawn
 	if r.lastNumber > 0 || isLone {
 		e.Epochs = uint32(max(b.number-r.lastNumber, 1))
+	} else if step := r.following().number - b.number; step > 1 && step == b.number { // every tenth one
+		e.Epochs = uint32(step)
 	} else if e.BeganAt = r.beginOf(b); e.BeganAt.Before(r.beganAt) || e.At.Sub(e.BeganAt) < minFirstEpoch {
 		e.BeganAt = time.Time{}
 	}
@@ -170,9 +176,10 @@ const mostUneven = 2
 
 // beginOf returns when the first epoch began; zero if the output does not show it.
 func (r *recogniser) beginOf(b *block) time.Time {
-	following := r.current
-	if len(r.held) > 1 {
-		following = r.held[1]
+	following := r.following()
+	if s := r.startedAt; !s.IsZero() && !r.isFooter && b.lines > 1 && !b.isHeaded && // said just before
+		b.begin.Sub(s) < mostUneven*b.end.Sub(b.begin)/time.Duration(b.lines-1) {
+		return s
 	}
 	hasBatches := b.begin.Equal(b.pass.course.firstAt)
 	if r.isFooter { // what stands before the first number may be about something else
@@ -205,8 +212,17 @@ func (r *recogniser) beginOf(b *block) time.Time {
 	return b.end.Add(-time.Duration(length * float64(time.Second)))
 }
 
+// following returns the block behind the first one that is held.
+func (r *recogniser) following() *block {
+	if len(r.held) > 1 {
+		return r.held[1]
+	}
+	return r.current
+}
+
 // printedLength returns the seconds of an epoch by the time that was printed with it, if that of the following
-// epoch agrees with the arrivals: as it is, or as the time since the start. Else it returns 0.
+// epoch agrees with the arrivals: as it is, as the time since the start, or exactly as a mean of both. Else it
+// returns 0.
 func (b *block) printedLength(following *block) float64 {
 	interval := max(1e-9, following.end.Sub(b.end).Seconds())
 	for i := range b.readings {
@@ -217,9 +233,14 @@ func (b *block) printedLength(following *block) float64 {
 		}
 		for j := range following.readings {
 			next := &following.readings[j]
+			if next.name.hash != x.name.hash {
+				continue
+			}
+			if mean := 2*next.value - x.value; math.Abs(mean/interval-1) < exactDuration {
+				return x.value
+			}
 			for _, printed := range []float64{next.value, next.value - x.value} {
-				ratio := printed / interval
-				if next.name.hash == x.name.hash && ratio >= leastDuration && ratio <= mostDuration {
+				if ratio := printed / interval; ratio >= leastDuration && ratio <= mostDuration {
 					return x.value / ratio
 				}
 			}
@@ -234,7 +255,7 @@ const maxKnown = 256
 // forget removes readings of the last epoch that no other had: they are results of the whole run.
 func (r *recogniser) forget(b *block) {
 	b.readings = slices.DeleteFunc(b.readings, func(x reading) bool {
-		return len(r.known) > 0 && !r.known[x.name.hash]
+		return len(r.known) > 0 && !r.known[x.key()]
 	})
 }
 

@@ -53,7 +53,7 @@ func classOf(f *field, requested int) counter {
 		return countsRounds
 	case n.counter == countsRounds || f.total > 0 && !isAsked:
 		return countsInner
-	case isAsked && f.total == float64(requested) && n.unknown == 0:
+	case isAsked && f.total == float64(requested) && n.unknown == 0 && n.scope < scopeTest:
 		return countsShare
 	case f.lead != 0:
 		return countsLead
@@ -185,10 +185,14 @@ const (
 
 // progressOf returns the progress that a line shows, apart from the number of the epoch.
 func (r *recogniser) progressOf(l *line, number *field) progress {
-	p := noProgress
+	p, running := noProgress, 1
+	if r.current != nil {
+		running = r.current.number + 1
+	}
 	for i := range l.fields {
 		f := &l.fields[i]
-		isAgain := number != nil && f.value == number.value && r.isAsked(f) || // 1/3 * Epoch 1
+		isAgain := r.isAsked(f) && (number != nil && f.value == number.value || // 1/3 * Epoch 1
+			number == nil && f.value == float64(running)) || // Subject 1/3
 			r.current != nil && f.value == r.current.printed && f.total == float64(r.requested-1) // 0/2 of 3
 		isOther := f.name.flags&flagPart != 0 || f.name.kind != kindNone || f.name.counter == countsEpochs
 		if f == number || isAgain || isOther || r.isOfRank(f) {
@@ -223,20 +227,20 @@ func (r *recogniser) batchOf(l *line, number *field) *field {
 	return nil
 }
 
-// sourceOf returns the rank or process that printed the line; 0 if it is unknown.
-func (r *recogniser) sourceOf(l *line) uint64 {
+// sourceOf returns the rank or process that printed the line, and whether it is number 0; 0 if it is unknown.
+func (r *recogniser) sourceOf(l *line) (source uint64, isFirst bool) {
 	for i := range l.fields {
 		f := &l.fields[i]
 		switch {
 		case f.name.counter == countsSource && f.name.kind == kindNone && f.total <= maxRanks:
-			return f.name.hash ^ uint64(f.value+1)*hashFactor
+			return f.name.hash ^ uint64(f.value+1)*hashFactor, f.value == 0
 		case i == 0 && r.isRank(l, f):
-			return uint64(f.value+1) * hashFactor
+			return uint64(f.value+1) * hashFactor, f.value == 0
 		case !f.name.isEmpty():
-			return 0
+			return 0, false
 		}
 	}
-	return 0
+	return 0, false
 }
 
 // maxRanks is the most ranks of a column i/N without a name. Larger totals are of batches.

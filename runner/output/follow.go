@@ -42,7 +42,7 @@ func (r *recogniser) advance(l *line, s sighting, metrics int) bool {
 		if s.number > r.current.number+1 && !r.canSkip(l, s) {
 			return false
 		}
-		if r.startsAtEvaluation(l, metrics) {
+		if r.current.printed == 0 && r.headsEvaluation(l, metrics) { // it was the number where the training starts
 			r.beginAtOne()
 			r.drop()
 			s.number--
@@ -61,6 +61,9 @@ func (r *recogniser) advance(l *line, s sighting, metrics int) bool {
 		r.repeats()
 		return false
 	case s.number == r.current.number:
+		if r.headsEvaluation(l, metrics) {
+			r.isFooter, r.early = true, maps.Clone(r.current.templates)
+		}
 		r.current.isEnded = r.current.isEnded || isEnd(l, r.current)
 	default:
 		if !r.isSetting() {
@@ -89,12 +92,12 @@ func (r *recogniser) start() {
 	r.startedAt = r.at
 }
 
-// startsAtEvaluation reports whether the second number heads an evaluation behind the batches of the first epoch, so
-// that epoch 0 was none, as where a training prints from which step and epoch it goes on.
-func (r *recogniser) startsAtEvaluation(l *line, metrics int) bool {
+// headsEvaluation reports whether a line with a number heads an evaluation in the first epoch, amid a pass that is
+// one of the whole training. The number comes after the lines of the training.
+func (r *recogniser) headsEvaluation(l *line, metrics int) bool {
 	b := r.current
-	return !r.isConfirmed && len(r.held) == 0 && b.printed == 0 && b.hasBatches && metrics == 0 &&
-		l.scope >= scopeTest && l.template != r.numberLine
+	return !r.isConfirmed && len(r.held) == 0 && metrics == 0 && l.scope >= scopeTest &&
+		b.pass.last < b.pass.batches && l.template != r.numberLine
 }
 
 // canSkip reports whether epochs that were not printed may be skipped, as in a log of every tenth one:
@@ -149,6 +152,7 @@ func (r *recogniser) open(l *line, s sighting) {
 	isFirst := r.current == nil && len(r.held) == 0 && !r.isConfirmed
 	if isFirst {
 		r.first = s.number
+		r.isTested = r.isTested && !r.next.hasResults
 	}
 	r.class, r.followed = s.track.class, s.track
 	b := newBlock()
@@ -168,7 +172,8 @@ func (r *recogniser) open(l *line, s sighting) {
 	r.next = newBlock()
 	b.number, b.printed = s.number, s.printed
 	isValue := func(f field) bool { return f.unit == unitPercent || isReading(&f) }
-	b.isLate = l.flags&flagEnd != 0 || r.progressOf(l, s.field) == noProgress && slices.ContainsFunc(l.fields, isValue)
+	hasValue, isOver := slices.ContainsFunc(l.fields, isValue), l.flags&flagEnd != 0
+	b.isLate, b.isHeaded = isOver || hasValue && r.progressOf(l, s.field) == noProgress, !isOver && !hasValue
 	if r.isShifted {
 		b.number, r.isShifted = s.number-1, false // the number was read before the shift
 	}
@@ -243,8 +248,10 @@ func (r *recogniser) take(l *line, s sighting, hasNumber bool, metrics int) {
 	b.addLine(l, section, p, hasNumber, r.at)
 	if isAgain {
 		b.end = end
+	} else if hasNumber && b.lines > 1 {
+		b.lastLine = l.template
 	}
-	if r.closed != nil && r.closed.templates[l.template] > 0 && b.end.Equal(r.at) {
+	if r.closed != nil && l.words > 0 && r.closed.templates[l.template] > 0 && b.end.Equal(r.at) {
 		b.familiarEnd = r.at
 	}
 	if b == r.current && (r.isBar && !r.isLagging || r.endsHere(l, p)) {
@@ -279,7 +286,7 @@ func (r *recogniser) closeCurrent() {
 	b.isPublished = true
 	if p := &b.pass; p.line != 0 && b.lastLine == p.line && !r.isBar && !r.followed.isFractional {
 		if !r.isAtEnd { // the last epoch has no heading behind it: its gap is that of the epoch before
-			r.gap = max(0, r.headedAt.Sub(b.end))
+			r.gap = max(0, r.headedAt.Sub(b.end).Seconds()/max(1e-3, p.course.seen().Seconds()))
 		}
 		b.end = b.end.Add(min(r.unseen(p, b.end), max(0, r.at.Sub(b.end)))) // the last batches are not shown
 	}
@@ -293,7 +300,7 @@ func (r *recogniser) closeCurrent() {
 	r.closed = b
 	for i := range b.readings {
 		if len(r.known) < maxKnown {
-			r.known[b.readings[i].name.hash] = true
+			r.known[b.readings[i].key()] = true
 		}
 	}
 	r.noteUnnamed(b)
@@ -309,7 +316,7 @@ func (r *recogniser) unseen(p *pass, last time.Time) time.Duration {
 	if r.gap == 0 && p.batches > 0 && p.course.last > p.course.first {
 		return p.course.at(p.batches).Sub(last)
 	}
-	return r.gap
+	return time.Duration(r.gap * float64(p.course.seen()))
 }
 
 // learnClosing keeps the template of the last line of an epoch, if it occurred once and in two

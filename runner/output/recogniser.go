@@ -34,19 +34,20 @@ type recogniser struct {
 	isLagging     bool            // it moves before it shows the values of the epoch
 	rises         int             // of the counter that is followed
 	isConfirmed   bool
-	stepsPerEpoch uint32        // of an output that counts steps alone
-	beganAt       time.Time     // when the command was started; zero: unknown
-	tableAt       time.Time     // when the head of a table came, before the first epoch
-	startedAt     time.Time     // when a heading said that the training starts; zero: none did
-	headedAt      time.Time     // when the last heading of an epoch came
-	gap           time.Duration // from the last batch of an epoch to the heading of the next one
-	isAtEnd       bool          // the output has ended
-	aside         uint64        // template of the line in which the first number came again; 0: another one came since
-	isOver        bool          // the count began again: another training, or checkpoints are evaluated
-	file          uint64        // template of the last line about a file that came before the first number
-	isExceeded    bool          // an epoch above the requested ones ended
-	isShifted     bool          // the numbers were lowered by one when epoch 0 was found to be none
-	closing       uint64        // template of the line that ends an epoch; 0: unknown
+	stepsPerEpoch uint32    // of an output that counts steps alone
+	beganAt       time.Time // when the command was started; zero: unknown
+	tableAt       time.Time // when the head of a table came, before the first epoch
+	startedAt     time.Time // when a heading said that the training starts; zero: none did
+	headedAt      time.Time // when the last heading of an epoch came
+	gap           float64   // from the last batch of an epoch to the heading of the next one, to its time before
+	isAtEnd       bool      // the output has ended
+	isTested      bool      // a heading said before the first number that models are tested, and no results followed
+	aside         uint64    // template of the line in which the first number came again; 0: another one came since
+	isOver        bool      // the count began again: another training, or checkpoints are evaluated
+	file          uint64    // template of the last line about a file that came before the first number
+	isExceeded    bool      // an epoch above the requested ones ended
+	isShifted     bool      // the numbers were lowered by one when epoch 0 was found to be none
+	closing       uint64    // template of the line that ends an epoch; 0: unknown
 	lastClosing   uint64
 	numberLine    uint64 // template of the last line with a number
 
@@ -143,8 +144,11 @@ func (r *recogniser) read(text []byte) {
 		return
 	}
 	isStart := l.flags&flagStart != 0 || l.words == 1 && len(l.fields) == 0 && r.current == nil
-	if isStart && !hasNumber && metrics == 0 && l.scope == scopeTrain {
-		r.start()
+	if isStart && !hasNumber && metrics == 0 && l.scope != scopeNone {
+		r.isTested = l.scope >= scopeTest && r.current == nil && len(l.fields) == 0
+		if l.scope == scopeTrain {
+			r.start()
+		}
 	}
 	isHeading := metrics == 0 || l.fields[0].name.scope == l.scope && r.progressOf(l, nil) != noProgress
 	if isHeading {
@@ -165,18 +169,18 @@ func (r *recogniser) noteFile(l *line) {
 	}
 }
 
-// isOurs reports whether a line belongs to the rank that is followed: the first one with an epoch.
+// isOurs reports whether a line belongs to the rank that is followed: the first one with an epoch, or rank 0 if it
+// prints results of an evaluation.
 func (r *recogniser) isOurs(l *line) bool {
-	source := r.sourceOf(l)
+	source, isFirst := r.sourceOf(l)
 	r.isSourced = source != 0
 	if source == 0 || source == r.source {
 		return true
 	}
-	if r.source != 0 {
-		return false
-	}
-	if _, ok := r.find(l); ok {
+	_, ok := r.find(l)
+	isOnly := isFirst && !ok && !r.isConfirmed && l.has(isHeldOut) // rank 0 may evaluate alone
+	if r.source == 0 && ok || isOnly {
 		r.source = source
 	}
-	return true
+	return r.source == 0 || r.source == source
 }

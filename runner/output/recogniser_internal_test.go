@@ -148,6 +148,11 @@ func TestParser_TimesEpochs(t *testing.T) {
 			'a': "Epoch 1 loss 0.3\n", 'b': "Epoch 2 loss 0.2\n", 'c': "Epoch 3 loss 0.1\n",
 			'r': "mAP: 0.5\n",
 		}, []float64{1, 3, 5}, 0},
+		{"the number again at the end", ".alx.bly.clz", map[rune]string{
+			'a': "Train Epoch: 1 [13%]\n", 'b': "Train Epoch: 2 [26%]\n", 'c': "Train Epoch: 3 [39%]\n",
+			'l': "loss_gen=3.1, loss_kl=5.0\n",
+			'x': "====> Epoch: 1\n", 'y': "====> Epoch: 2\n", 'z': "====> Epoch: 3\n",
+		}, []float64{4, 8, 12}, 0},
 		{"a line of the next epoch", "a.tb.tc", map[rune]string{
 			'a': "Epoch 1 loss 0.3\n", 'b': "Epoch 2 loss 0.2\n", 'c': "Epoch 3 loss 0.1\n",
 			't': "sampling time: 0.5s\n",
@@ -180,6 +185,12 @@ func TestParser_TakesALoneNumberForAllEpochs(t *testing.T) {
 	if len(got) != 1 || got[0].Epoch != 5 || got[0].Epochs != 5 || !got[0].BeganAt.IsZero() {
 		t.Errorf("got %+v, want the five epochs together", got)
 	}
+
+	p = newParserFor(t, 20) // each fifth epoch is printed
+	got = p.Write(0, []byte("Epoch 5/20 loss 3\nEpoch 10/20 loss 2\nEpoch 15/20 loss 1\n"), noon)
+	if len(got) != 3 || got[0].Epochs != 5 || got[1].Epochs != 5 {
+		t.Errorf("got %+v, want five epochs each", got)
+	}
 }
 
 // The first epoch begins where the output shows it: at its heading, at its first batch, as a bar was drawn with
@@ -209,6 +220,10 @@ func TestParser_FindsTheBeginOfTheFirstEpoch(t *testing.T) {
 		{"an evaluation printed as epoch 0", "Epoch 0 loss 4\n" + repeat(1, 3, "a\nb\nEpoch {e} loss {v}\n"), 1, 4},
 		{"an evaluation of the training printed as epoch 0", "a\nEpoch 0 train loss 4\n" +
 			repeat(1, 3, "a\nb\nEpoch {e} train loss {v}\n"), 2, 5},
+		{"where the training starts, above lines with results", "a\nTraining started\n" +
+			repeat(1, 3, "Epoch {e} loss {w}\nEpoch {e} loss {v}\n"), 2, 4},
+		{"means of times", "a\nb\nEpoch 1 loss 3 time 1.1s\nc\nEpoch 2 loss 2 time 1.55s\n" +
+			"Epoch 3 loss 1 time 1.3s\n", 1.9, 3},
 		{"times of something else", "a\nb\n" + repeat(1, 3, "Epoch {e} loss {v} time 0.2s\n"), 0, 3},
 	} {
 		p := newParserFor(t, 3)

@@ -137,9 +137,11 @@ var definitions = []struct {
 	{word{scope: scopeTrain}, `
 		train training learn trn tr finetune finetuning fine-tuning 训练 訓練 学習 훈련 학습 обучение entraînement entrenamiento treino`},
 	{word{scope: scopeValidation}, `
-		val valid validation validating dev eval evaluation evaluating evaluate holdout heldout held-out vld vali cv 验证
-		驗證 検証 검증 валидация validierung validación validação validate doğrulama`},
-	{word{scope: scopeTest}, "test testing tst 测试 測試 テスト 테스트 тест"},
+		val valid validation dev eval evaluation evaluate holdout heldout held-out vld vali cv 验证
+		驗證 検証 검증 валидация валидации вал валид validierung validación validação validate doğrulama`},
+	{word{scope: scopeValidation, flags: flagStart}, "validating evaluating"},
+	{word{scope: scopeTest, flags: flagStart}, "testing"},
+	{word{scope: scopeTest}, "test tst 测试 測試 テスト 테스트 тест"},
 	{word{counter: countsEpochs}, `
 		epoch ep epoche époque epoca época epoka эпоха епоха epocha epok dönem 轮 輪 轮次 轮数 エポック 에폭 에포크 epoch_num
 		ep.`},
