@@ -40,7 +40,8 @@ func (r *chooser) choose(b *block) choice {
 		isOfNetwork := isOfParts && x.scope == scopeNone && x.level != ofEpoch && x.name.kind == kindAccuracy
 		_, isShare := r.share(x)
 		return accuracyRank(x), !x.isPast && x.name.kind.isShare() && isShare && x.scope >= r.accuracyScope &&
-			!isAnyError && !isOfNetwork && !r.isOfTraining(x)
+			!isAnyError && !isOfNetwork && !r.isOfTraining(x) &&
+			!(b.isQualified(kindLoss) && b.isQualified(x.name.kind))
 	})
 	if accuracy != nil && !(isTied && accuracy.name.unknown > 0) { // teacher acc 0.9, student acc 0.5
 		c.accuracy = accuracy
@@ -77,6 +78,17 @@ func (b *block) best(rankOf func(*reading) (rank int, ok bool)) (best *reading, 
 func (r *chooser) isOfTraining(x *reading) bool {
 	isOfBatch := x.level == ofBatch || x.level == ofEpoch && x.seen > 1 || r.hasParts
 	return x.scope == scopeTrain || x.scope == scopeNone && isOfBatch
+}
+
+// isQualified reports whether a block has a result of a kind with and without unknown words. If a loss and an accuracy
+// are, the words may name other data, and it is not known which of them are those of the training.
+func (b *block) isQualified(k kind) bool {
+	has := func(isKnown bool) bool {
+		return slices.ContainsFunc(b.readings, func(x reading) bool {
+			return x.name.kind == k && x.scope == scopeNone && (x.name.unknown == 0) == isKnown
+		})
+	}
+	return has(true) && has(false)
 }
 
 // set adds a choice to a report.

@@ -194,12 +194,13 @@ func (r *recogniser) progressOf(l *line, number *field) progress {
 		isAgain := r.isAsked(f) && (number != nil && f.value == number.value || // 1/3 * Epoch 1
 			number == nil && f.value == float64(running)) || // Subject 1/3
 			r.current != nil && f.value == r.current.printed && f.total == float64(r.requested-1) // 0/2 of 3
-		isOther := f.name.flags&flagPart != 0 || f.name.kind != kindNone || f.name.counter == countsEpochs
+		isOther := f.name.flags&(flagPart|flagExcluded) != 0 || f.name.kind != kindNone ||
+			f.name.counter == countsEpochs
 		if f == number || isAgain || isOther || r.isOfRank(f) {
 			continue
 		}
 		// Counts of samples are excluded, which the report of an epoch has too.
-		isBatch := f.name.flags&(flagConfig|flagExcluded|flagTotal) == 0 && f.unit == unitNone &&
+		isBatch := f.name.flags&(flagConfig|flagTotal) == 0 && f.unit == unitNone &&
 			(f.name.counter == countsRounds && f.isWhole || f.name.counter == countsInner && f.name.unknown == 0) &&
 			!(l.has(isHeldOut) && l.has(mayTrain)) // the report of an epoch counts its batches
 		switch {
@@ -220,7 +221,7 @@ func (r *recogniser) batchOf(l *line, number *field) *field {
 		f := &l.fields[i]
 		isBatch := f.name.counter != countsEpochs && f.total > 0 && !r.isOfRank(f) ||
 			f.name.counter == countsInner && f.name.unknown == 0 && f.name.flags&flagTotal == 0
-		if f != number && f.isWhole && isBatch && f.name.kind == kindNone {
+		if f != number && f.isWhole && isBatch && f.name.kind == kindNone && f.name.flags&flagExcluded == 0 {
 			return f
 		}
 	}

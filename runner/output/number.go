@@ -253,6 +253,9 @@ var (
 	thousands = regexp.MustCompile(`^[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?`)
 	fraction  = regexp.MustCompile(`^\d+,\d+`)
 	listRest  = regexp.MustCompile(`^,?\d`)
+
+	decimalPoint = regexp.MustCompile(`\d\.\d`)
+	decimalComma = regexp.MustCompile(`\b(?:0,\d+|\d+,\d\d?)(?:[^\d,]|$)`)
 )
 
 // separated returns the value of "1,234.5" or "0,51" at i, whose first digits end at end, and where it
@@ -265,13 +268,17 @@ func (s *scanner) separated(i, end int) (float64, int) {
 	isOver := func(n int) bool { // neither a digit nor another number of a list follows
 		return n > 0 && !listRest.Match(t[i+n:])
 	}
-	if n := len(thousands.Find(t[i:])); isOver(n) {
-		if n < 8 && s.name.kind != kindNone && s.name.kind != kindTime && bytes.IndexByte(t[i:i+n], '.') < 0 {
-			s.name.flags |= flagExcluded // loss 1,000 may be 1 or 1000
-		}
+	n := len(thousands.Find(t[i:]))
+	isMetric := s.name.kind != kindNone && s.name.kind != kindTime
+	isEither := isMetric && n == len(fraction.Find(t[i:])) && !decimalPoint.Match(t) // 1,234 is 1234 or 1.234
+	isDecimal := isEither && decimalComma.Match(t)
+	if isEither && !isDecimal {
+		s.name.flags |= flagExcluded
+	}
+	if isOver(n) && !isDecimal {
 		return parseNumber(bytes.ReplaceAll(t[i:i+n], []byte(","), nil)), i + n
 	}
-	n := len(fraction.Find(t[i:]))
+	n = len(fraction.Find(t[i:]))
 	percent := skipBlanks(t, i+n)
 	isShort := end-i == 1 || s.hasColon || percent < len(t) && t[percent] == '%'
 	if !isOver(n) || !isShort || i+n+1 < len(t) && t[i+n] == '.' && isDigit(t[i+n+1]) {

@@ -177,6 +177,15 @@ func TestParser_TimesEpochs(t *testing.T) {
 	}
 }
 
+// Epochs that are not printed count with the next one that is.
+func TestParser_CountsEpochsThatAreNotPrinted(t *testing.T) {
+	p := newParserFor(t, 30)
+	got := p.Write(0, []byte("Epoch 10/30 loss 3\nEpoch 20/30 loss 2\nEpoch 30/30 loss 1\n"), noon)
+	if len(got) < 2 || got[0].Epochs != 10 || got[1].Epochs != 10 {
+		t.Errorf("got %+v, want reports of ten epochs", got)
+	}
+}
+
 // If only the last state of a bar is drawn, the time until then is that of all epochs.
 func TestParser_TakesALoneNumberForAllEpochs(t *testing.T) {
 	p := newParserFor(t, 5)
@@ -212,6 +221,8 @@ func TestParser_FindsTheBeginOfTheFirstEpoch(t *testing.T) {
 		{"times since the start", "a\nb\nEpoch 1 loss 3 time 1.5s\nEpoch 2 loss 2 time 2.5s\n" +
 			"Epoch 3 loss 1 time 3.5s\n", 1.5, 3},
 		{"where the training starts", "a\nStarting training\n" + repeat(1, 3, "b\nEpoch {e}: loss {v}\n"), 2, 4},
+		{"a count of epochs without a better result", "a\nStart training\n" +
+			repeat(1, 3, "b\nEpoch {e}: loss {v}, best epoch {e}, no improvement 0/2\n"), 2, 4},
 		{"the head of a table", "a\nepoch train_loss accuracy\nb\n" + repeat(0, 2, "{e} {v} {a}\n"), 0, 4},
 		{"ranges of batches", "a\n" +
 			repeat(1, 3, "Epoch {e}/3 batch [0-5] loss {w}\nEpoch {e}/3 batch [5-10] loss {v}\n"), 1, 3},
