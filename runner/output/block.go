@@ -54,6 +54,7 @@ type pass struct {
 	line          uint64 // template of its last line
 	course        course
 	isSet         bool
+	isBar         bool // the batches are counted behind a bar
 	isOver        bool // after its last batch, a batch of a second pass with the same name was seen
 }
 
@@ -62,7 +63,7 @@ type pass struct {
 func (p *pass) note(batch *field, section scope, line uint64, at time.Time) bool {
 	switch {
 	case !p.isSet || p.batches == 0 && batch.total > 0:
-		*p = pass{name: batch.name.hash, batches: batch.total, section: section, isSet: true}
+		*p = pass{name: batch.name.hash, batches: batch.total, section: section, isSet: true, isBar: batch.isBar}
 	case p.name != batch.name.hash:
 		return false
 	}

@@ -40,7 +40,7 @@ func (r *chooser) choose(b *block) choice {
 		isOfNetwork := isOfParts && x.scope == scopeNone && x.level != ofEpoch && x.name.kind == kindAccuracy
 		_, isShare := r.share(x)
 		return accuracyRank(x), !x.isPast && x.name.kind.isShare() && isShare && x.scope >= r.accuracyScope &&
-			!isAnyError && !isOfNetwork && !r.isOfTraining(x) &&
+			!isAnyError && !isOfNetwork && !r.isOfTraining(x, b.pass.isBar) &&
 			!(b.isQualified(kindLoss) && b.isQualified(x.name.kind))
 	})
 	if accuracy != nil && !(isTied && accuracy.name.unknown > 0) { // teacher acc 0.9, student acc 0.5
@@ -74,9 +74,9 @@ func (b *block) best(rankOf func(*reading) (rank int, ok bool)) (best *reading, 
 }
 
 // isOfTraining reports whether a metric is of the training data by its name, or is of a batch and does not
-// name its data.
-func (r *chooser) isOfTraining(x *reading) bool {
-	isOfBatch := x.level == ofBatch || x.level == ofEpoch && x.seen > 1 || r.hasParts
+// name its data. The last value behind a bar is a mean.
+func (r *chooser) isOfTraining(x *reading, isBar bool) bool {
+	isOfBatch := x.level == ofBatch || x.seen > 1 && !(isBar && x.level == ofLastBatch) || r.hasParts
 	return x.scope == scopeTrain || x.scope == scopeNone && isOfBatch
 }
 
