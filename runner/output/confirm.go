@@ -52,6 +52,8 @@ func (r *recogniser) confirms() bool {
 		return false
 	}
 	switch r.class {
+	case countsPart:
+		return false
 	case countsSteps:
 		return r.first == 1 && !slices.ContainsFunc(r.held, func(b *block) bool { return !b.isEvaluated() })
 	case countsShare: // it may count batches, which start again only after the last one
@@ -284,7 +286,8 @@ func (r *recogniser) confirmsAtEnd() bool {
 		return last.isTold || last.hasContent && (last.hasTotal || isReached && r.isEvident())
 	}
 	isOther := func(b *block) bool { return !b.hasTraining && !b.isBare } // numbered files, clients and tests
-	if r.class == countsSteps || r.class == countsShare && (slices.ContainsFunc(r.held, isOther) || !r.lossFalls()) {
+	isShare := r.class == countsShare
+	if r.class <= countsSteps || isShare && (slices.ContainsFunc(r.held, isOther) || !r.lossFalls()) {
 		return false
 	}
 	isWhole := last.number == r.requested && len(r.held) > 1

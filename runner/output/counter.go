@@ -42,7 +42,7 @@ func classOf(f *field, requested int) counter {
 	case isStep(f, requested):
 		return countsSteps
 	case n.counter == countsEpochs && f.total > 0 && !isAsked && requested > 1:
-		return countsInner // epochs of a part of the training, such as a warm-up
+		return countsPart
 	case n.counter == countsEpochs && (!isConfig || f.total > 0 || !f.isWhole):
 		return countsEpochs
 	case n.counter == countsSource || n.counter == countsInner:

@@ -128,7 +128,7 @@ func (r *recogniser) read(text []byte) {
 	}
 	s, hasNumber := r.find(l)
 	isOfStage := func(f field) bool { // such as a warm-up, whose total is not the requested one
-		return f.name.counter == countsEpochs && f.total > 0 && classOf(&f, r.requested) == countsInner
+		return f.name.counter == countsEpochs && f.total > 0 && classOf(&f, r.requested) == countsPart
 	}
 	if !hasNumber && slices.ContainsFunc(l.fields, isOfStage) {
 		r.next, r.stage = newBlock(), l.template

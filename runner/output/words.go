@@ -51,6 +51,7 @@ const (
 	countsNothing counter = iota
 	countsSource          // a rank or a process, which printed the line
 	countsInner           // batches, steps, samples
+	countsPart            // epochs of a part of the training, such as a warm-up, which the next part may continue
 	countsSteps           // i/N of steps, in an output without epochs that is evaluated every N/requested
 	countsLead            // an unnamed number at the start of a line
 	countsRounds          // iterations, rounds, trees
