@@ -144,6 +144,11 @@ func (r *recogniser) read(text []byte) {
 		return
 	}
 	isStart := l.flags&flagStart != 0 || l.words == 1 && len(l.fields) == 0 && r.current == nil
+	if isStart && l.flags&flagTests != 0 && l.scope == scopeTest && l.words <= maxHeading { // whose trainings are none
+		r.drop()
+		r.isOver = true
+		return
+	}
 	if isStart && !hasNumber && metrics == 0 && l.scope != scopeNone {
 		r.isTested = l.scope >= scopeTest && r.current == nil && len(l.fields) == 0
 		if l.scope == scopeTrain {

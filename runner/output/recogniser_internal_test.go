@@ -177,15 +177,6 @@ func TestParser_TimesEpochs(t *testing.T) {
 	}
 }
 
-// Epochs that are not printed count with the next one that is.
-func TestParser_CountsEpochsThatAreNotPrinted(t *testing.T) {
-	p := newParserFor(t, 30)
-	got := p.Write(0, []byte("Epoch 10/30 loss 3\nEpoch 20/30 loss 2\nEpoch 30/30 loss 1\n"), noon)
-	if len(got) < 2 || got[0].Epochs != 10 || got[1].Epochs != 10 {
-		t.Errorf("got %+v, want reports of ten epochs", got)
-	}
-}
-
 // If only the last state of a bar is drawn, the time until then is that of all epochs.
 func TestParser_TakesALoneNumberForAllEpochs(t *testing.T) {
 	p := newParserFor(t, 5)

@@ -84,6 +84,7 @@ const (
 	flagClass                      // the line may be about one class
 	flagEdits                      // a share of wrong words, which may be above 1; 0 is not measured
 	flagCost                       // a loss, a time or a price: a loss in epochs that other signs confirm
+	flagTests                      // tests of software
 	flagSave                       // a file is written, or its model has become better
 )
 
@@ -142,6 +143,8 @@ var definitions = []struct {
 		驗證 検証 검증 валидация валидации вал валид validierung validación validação validate doğrulama`},
 	{word{scope: scopeValidation, flags: flagStart}, "validating evaluating"},
 	{word{scope: scopeTest, flags: flagStart}, "testing"},
+	{word{flags: flagTests}, "session"},
+	{word{scope: scopeTest, flags: flagTests}, "tests"},
 	{word{scope: scopeTest}, "test tst 测试 測試 テスト 테스트 тест"},
 	{word{counter: countsEpochs}, `
 		epoch ep epoche époque epoca época epoka эпоха епоха epocha epok dönem 轮 輪 轮次 轮数 エポック 에폭 에포크 epoch_num
@@ -164,7 +167,7 @@ var definitions = []struct {
 		saving optim collection computation inference preprocess until io per wait fwd bwd sync
 		evaluated compile`},
 	{word{flags: flagPart | flagEnd}, "finish"},
-	{word{flags: flagStart}, "start starting begin beginne begins début inicio начало 开始 開始"},
+	{word{flags: flagStart}, "start starting starts begin beginne begins début inicio начало 开始 開始"},
 	{word{flags: flagStart | flagPart}, "started"},
 	{word{flags: flagStart | flagMean | flagNeutral}, "running"},
 	{word{flags: flagTotal}, "total wall overall whole"},
