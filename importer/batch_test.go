@@ -108,7 +108,12 @@ func TestReader_JobsWithoutCommands(t *testing.T) {
 		"start_time  Mon Mar  1 10:00:00 2021\nslots  8\nexit_status  0\nru_wallclock  3600s\n" +
 		"==========\njobname  x\njobnumber  102\nexit_status  1\n"
 	const want = "resnet b0 c8 e10 on gpu01 from 2021-03-01T10:00:00 3600s finished\n"
-	for _, text := range []string{document, blocks} {
+	const accounting = "# Version: 8.1\nq:gpu01:u:ada:resnet:101:sge:0:1614592700:1614592800:1614596400:0:0:3600:1:2:0" +
+		":0:0:0:0:1:0:0:0:0:0:0:0:1:2:NONE:d:smp:8:0\nq:gpu01:u:ada:resnet:101:sge:0:1614592700:1614592800:1614596400:100:0:3600:1:2:0:0:0:0" +
+		":0:1:0:0:0:0:0:0:0:1:2:NONE:d:smp:8:0\n"
+	const aligned = "jobid name host  start      cpus state     runtime note\n" +
+		"101   resnet gpu01 1614592800 8    COMPLETED 3600   a b\n102   resnet gpu01 1614592800 8    FAILED    60      c\n"
+	for _, text := range []string{document, blocks, accounting, aligned} {
 		o := importer.Options{Now: now, Defaults: map[string]string{"epochs": "10"}, Zone: time.UTC}
 		if got := brief(read(t, o, "jobs.txt", text)); !strings.HasPrefix(got, want+"refused: ") {
 			t.Errorf("got %s\nwant %s and a refusal", got, want)

@@ -24,8 +24,7 @@ func (t *table) csv(in *bufio.Reader) error {
 		if errors.Is(err, io.EOF) {
 			problem = "the file is empty; " + problem
 		}
-		t.found.Unreadable++
-		t.refuse(Place{File: t.name, Line: 1}, refuse(ReasonUnreadable, "", "%s", problem))
+		t.unreadable(problem)
 		return nil
 	}
 	count := map[string]int{}
@@ -50,8 +49,8 @@ func (t *table) csv(in *bufio.Reader) error {
 			return err
 		default:
 			row.line, _ = c.FieldPos(0)
-			if n := len(header); len(cells) > n && c.Comma == '|' { // the command of a job has pipes
-				cells = append(cells[:n-1], strings.Join(cells[n-1:], "|"))
+			if n := len(header); len(cells) > n && (c.Comma == '|' || c.Comma == ' ') { // in the command of a job
+				cells = append(cells[:n-1], strings.Join(cells[n-1:], string(c.Comma)))
 			}
 			if len(cells) != len(header) {
 				row.broken = refuse(ReasonUnreadable, "", "the row has %d fields, the header %d",

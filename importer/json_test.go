@@ -53,9 +53,9 @@ func TestReader_JSONLines(t *testing.T) {
 		},
 		{
 			"fields in an object, and a row per epoch",
-			`{"trial_id":"a","epoch":1,"time_this_iter_s":4.5,"config":{"batch_size":64,"cpus":2},"model":"m"}` + "\n" +
-				`{"trial_id":"a","epoch":2,"time_this_iter_s":4.25,"config":{"batch_size":64,"cpus":2},"model":"m"}`,
-			"m b64 c2 e2 on runs from 2020-10-21T00:00:00 8.75s finished 1:4.5 2:4.25\n",
+			`{"trial_id":"a","epoch":1,"time_this_iter_s":4.5,"timestamp":1614592804,"cpus":2,"config":{"batch_size":64},"model":"m"}` + "\n" +
+				`{"trial_id":"a","epoch":2,"time_this_iter_s":4.25,"timestamp":1614592808,"cpus":2,"config":{"batch_size":64},"model":"m"}`,
+			"m b64 c2 e2 on runs from 2021-03-01T09:59:59.25 8.75s finished 1:4.5 2:4.25\n",
 		},
 		{
 			"flags in a list, and times in words",

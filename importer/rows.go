@@ -94,6 +94,12 @@ func (n *names) epochs(found, requested map[string]string) {
 		slices.ContainsFunc(values, func(v string) bool { return numberOf(v) > 1 })
 	if !rowsAreRuns && (n.countsEpochs(name) || isOnlyRow) {
 		n.partsOfEpochs(found, requested)
+		if _, ok := requested[FieldEndedAt]; !ok && found[FieldStartedAt] == "" && found[FieldEndedAt] == "" {
+			name := n.known(FieldEndedAt, FieldEndedAt+" timestamp") // of the row
+			if name != "" && numberOf(n.values(name)[0]) > 0 {
+				found[FieldEndedAt] = name
+			}
+		}
 		return
 	}
 	delete(found, FieldEpoch)

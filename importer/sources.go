@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -40,7 +41,7 @@ func (r *Reader) Path(name string) error {
 func (r *Reader) File(name string, file io.Reader) error {
 	in := bufio.NewReaderSize(file, 64<<10)
 	begin, _ := in.Peek(in.Size()) // the format's reader gets an error again
-	firstLine, _, _ := bytes.Cut(begin, []byte("\n"))
+	firstLine, _, _ := bytes.Cut(bytes.TrimSpace(comments.ReplaceAll(begin, nil)), []byte("\n"))
 	firstLine = bytes.TrimSpace(firstLine)
 	extension := strings.ToLower(path.Ext(name))
 	isTable := extension == ".csv" || extension == ".tsv"
@@ -49,6 +50,12 @@ func (r *Reader) File(name string, file io.Reader) error {
 	switch {
 	case pbsLine.Match(firstLine):
 		read = t.pbs
+	case sgeLine.Match(firstLine):
+		read = t.sge
+	case bytes.HasPrefix(firstLine, []byte("Accounting information about jobs")):
+		t.unreadable("the report of bacct has no years in its dates: import what bjobs -a -json -o" +
+			" 'jobid job_name stat run_time start_time finish_time slots command' prints")
+		return nil
 	case rule.Match(firstLine) && !isTable:
 		read = t.blocks
 	case bytes.HasPrefix(bytes.TrimLeft(begin, "[ \t\r\n"), []byte("{")) && !isTable:
@@ -58,6 +65,15 @@ func (r *Reader) File(name string, file io.Reader) error {
 		return fmt.Errorf("read %s: %w", name, err)
 	}
 	return t.end()
+}
+
+// comments matches lines of comments at the begin of a source.
+var comments = regexp.MustCompile(`^(?:\s*#.*\n)+`)
+
+// unreadable records that none of the lines of the source can be read.
+func (t *table) unreadable(problem string) {
+	t.found.Unreadable++
+	t.refuse(Place{File: t.name, Line: 1}, refuse(ReasonUnreadable, "", "%s", problem))
 }
 
 // maxLine is the maximum length of a line; one line may be a whole document.

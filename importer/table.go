@@ -146,6 +146,9 @@ var noValue = []string{"nan", "none", "null", "n/a", "na", "nat", "<na>", "none 
 // cell returns the text of a cell, "" if it stands for no value.
 func cell(text string) string {
 	text = strings.TrimSpace(text)
+	if strings.Count(text, `"`) == 2 && text[0] == '"' && text[len(text)-1] == '"' { // a text of JSON
+		text = text[1 : len(text)-1]
+	}
 	if slices.Contains(noValue, strings.ToLower(text)) || strings.Trim(text, ":-+=") == "" {
 		return ""
 	}

@@ -5,6 +5,7 @@ package table
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"encoding/csv"
 	"errors"
@@ -42,8 +43,9 @@ func OpenCSV(r io.Reader) (rows *csv.Reader, header []string, err error) {
 		begin, _ = b.Peek(beginning) // of a text in memory
 	}
 	rows = newCSV(b, separatorOf(string(begin)))
+	var above []string
 	for range linesAbove(newCSV(bytes.NewReader(begin), rows.Comma)) {
-		_, _ = rows.Read() // linesAbove has read it without an error
+		above, _ = rows.Read() // linesAbove has read it without an error
 	}
 	if header, err = rows.Read(); err != nil {
 		return nil, nil, err
@@ -52,7 +54,26 @@ func OpenCSV(r io.Reader) (rows *csv.Reader, header []string, err error) {
 	for i, name := range header {
 		header[i] = strings.TrimSpace(name)
 	}
+	nameGroups(header, above)
 	return rows, header, nil
+}
+
+// nameGroups adds the names of groups in the line above a header to the names that several columns have, such as acc
+// below Training and below Validation. A merged cell has its text in its first column.
+func nameGroups(header, above []string) {
+	count := map[string]int{}
+	for _, name := range header {
+		count[name]++
+	}
+	group := ""
+	for i, name := range header {
+		if i < len(above) {
+			group = cmp.Or(strings.TrimSpace(above[i]), group)
+		}
+		if count[name] > 1 && name != "" && group != "" {
+			header[i] = group + " " + name
+		}
+	}
 }
 
 func newCSV(r io.Reader, separator rune) *csv.Reader {
@@ -88,7 +109,8 @@ func decodeUTF16(r io.Reader, order binary.ByteOrder) (*bufio.Reader, error) {
 const maxAbove = 8
 
 // separatorOf returns the separator of a text: the one with the highest minimum count per line, and of several
-// the one with the highest maximum. Without one it is a blank if the lines have the same number of words.
+// the one with the highest maximum. Without one it is a blank if the lines have the same number of words, or more
+// below the last name of the header, with which a cell of it is aligned.
 func separatorOf(begin string) rune {
 	lines := strings.SplitN(strings.TrimRight(begin, "\r\n"), "\n", maxAbove+2)
 	lines = lines[:min(len(lines), maxAbove+1)]
@@ -104,8 +126,15 @@ func separatorOf(begin string) rune {
 			best, fewest, most = separator, least, greatest
 		}
 	}
-	if words := len(strings.Fields(lines[0])); most == 0 && words > 1 && len(lines) > 1 {
-		isOther := func(line string) bool { n := len(strings.Fields(line)); return n > 0 && n != words }
+	if names := strings.Fields(lines[0]); most == 0 && len(names) > 1 && len(lines) > 1 {
+		last := strings.LastIndex(lines[0], names[len(names)-1])
+		hasBlanks := len(names) > 2 && slices.ContainsFunc(lines[1:], func(line string) bool { // below the last name
+			return last < len(line) && line[last-1] == ' ' && len(strings.Fields(line[:last])) == len(names)-1
+		})
+		isOther := func(line string) bool {
+			n := len(strings.Fields(line))
+			return n > 0 && n != len(names) && !(n > len(names) && hasBlanks)
+		}
 		if !slices.ContainsFunc(lines, isOther) {
 			return ' '
 		}

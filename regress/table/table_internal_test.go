@@ -31,6 +31,10 @@ func TestRead(t *testing.T) {
 		{"only a header", "a,b\n", []string{"a", "b"}, nil, ""},
 		{"empty", " \n", nil, nil, "empty"},
 		{"a name twice", "a,a\n", nil, nil, `column 2 is named "a"`},
+		{
+			"groups", ",T,,V,\nr,a,b,a,b\n1,2,3,4,5\n",
+			[]string{"r", "T a", "T b", "V a", "V b"}, [][]string{{"1", "2", "3", "4", "5"}}, "",
+		},
 		{"no name", "a,\n", nil, nil, `column 2 is named ""`},
 		{"semicolons, and an index", ";a\n0;x,y\n", []string{"index", "a"}, [][]string{{"0", "x,y"}}, ""},
 		{"tabs", "a b\tc\n1\t2\n", []string{"a b", "c"}, [][]string{{"1", "2"}}, ""},
