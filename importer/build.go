@@ -75,10 +75,6 @@ func (v *fieldValues) note(why *Refusal) {
 	}
 }
 
-func (v *fieldValues) refuse(reason, field, format string, values ...any) {
-	v.note(refuse(reason, field, format, values...))
-}
-
 // valueOf returns the value of a field, zero without one.
 func valueOf[T any](v *fieldValues, field string, parse func(field, text string) (T, *Refusal)) (value T) {
 	if text := v.text(field); text != "" {
@@ -98,8 +94,8 @@ func (v *fieldValues) count(field string, most uint64) uint64 {
 func (v *fieldValues) need(field, flag string) string {
 	text := v.text(field)
 	if text == "" {
-		v.refuse(ReasonMissing, field,
-			"missing in the source: name its column with --columns %s=NAME, or give --%s", field, flag)
+		v.note(refuse(ReasonMissing, field,
+			"missing in the source: name its column with --columns %s=NAME, or give --%s", field, flag))
 	}
 	return text
 }
@@ -148,17 +144,17 @@ func (v *fieldValues) countEpochs(run *PastRun) {
 	case isAmount(column, []string{text}):
 		run.Done = uint32(v.count(FieldEpochsDone, schemas.MaxEpochs))
 	case last != 0 && last != float64(all) && last+1 != float64(all):
-		v.refuse(ReasonEpochs, FieldEpochsDone, "the run ended after epoch %s of %d, counted from 0 or 1: name a"+
-			" column of the number of epochs that it did with --columns epochs_done=NAME", schemas.Clip(text), all)
+		v.note(refuse(ReasonEpochs, FieldEpochsDone, "the run ended after epoch %s of %d, counted from 0 or 1: name a"+
+			" column of the number of epochs that it did with --columns epochs_done=NAME", schemas.Clip(text), all))
 	}
 	run.Setting.Epochs = max(all, run.Done)
 	if all == 0 && run.Done == 0 {
 		run.Setting.Epochs = uint32(len(v.epochs)) // the source has no other number
 	}
 	if run.Setting.Epochs == 0 {
-		v.refuse(ReasonMissing, FieldEpochs,
+		v.note(refuse(ReasonMissing, FieldEpochs,
 			"the source has neither epochs nor their number: name the column with --columns"+
-				" epochs=NAME, or give --epochs")
+				" epochs=NAME, or give --epochs"))
 	}
 }
 
@@ -186,22 +182,17 @@ func (v *fieldValues) ending(run *PastRun) {
 	isTimeout := word == "timeout" && run.Limit > 0
 	switch {
 	case !known:
-		v.refuse(ReasonInvalid, FieldOutcome, "%q is not finished, failed or cancelled", schemas.Clip(word))
+		v.note(refuse(ReasonInvalid, FieldOutcome, "%q is not finished, failed or cancelled", schemas.Clip(word)))
 	case outcome == "":
-		v.refuse(ReasonUnfinished, FieldOutcome, "the run is %s: only ended runs can be imported", word)
+		v.note(refuse(ReasonUnfinished, FieldOutcome, "the run is %s: only ended runs can be imported", word))
 	case len(v.epochs) == 0 && outcome != schemas.EventFinished && !isTimeout:
-		v.refuse(ReasonUnfinished, FieldOutcome,
-			"the run ended as %s, and no epoch has a time: nothing can be learned from it", word)
+		v.note(refuse(ReasonUnfinished, FieldOutcome,
+			"the run ended as %s, and no epoch has a time: nothing can be learned from it", word))
 	}
 	if run.Outcome = outcome; isTimeout {
 		run.Reason = fmt.Sprintf("the time limit of %s was reached", duration(run.Limit).Round(time.Second))
 	}
-	run.Accuracy = valueOf(v, FieldAccuracy, ratio)
-	if run.Accuracy == nil {
-		if wrong := valueOf(v, FieldError, ratio); wrong != nil {
-			run.Accuracy = accuracyOf(*wrong)
-		}
-	}
+	run.Accuracy, _ = v.accuracy()
 	if n := len(v.epochs); n > 0 && run.Accuracy == nil {
 		run.Accuracy = v.epochs[n-1].Accuracy
 	}
@@ -210,9 +201,14 @@ func (v *fieldValues) ending(run *PastRun) {
 	}
 }
 
-// accuracyOf returns the accuracy of an error rate.
-func accuracyOf(errorRate float64) *float64 {
-	return new(output.Complement(errorRate))
+// accuracy returns the accuracy, and the error rate that it was computed from; nil without one.
+func (v *fieldValues) accuracy() (accuracy, errorRate *float64) {
+	if accuracy = valueOf(v, FieldAccuracy, ratio); accuracy == nil {
+		if errorRate = valueOf(v, FieldError, ratio); errorRate != nil {
+			accuracy = new(output.Complement(*errorRate))
+		}
+	}
+	return accuracy, errorRate
 }
 
 // clockSlack is the maximum difference of two clocks in one run, in seconds.

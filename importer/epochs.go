@@ -43,7 +43,7 @@ func (t *table) epoch(d *runDraft, phase output.Column) {
 	}
 	var e epochRow
 	if why == nil {
-		e, why = epochOf(d, t.columns[FieldError])
+		e, why = d.epochRow()
 	}
 	if why != nil {
 		why.Field = t.callField(why.Field)
@@ -90,8 +90,8 @@ func (r *epochRun) constants(d *runDraft) *Refusal {
 	return nil
 }
 
-// epochOf parses the fields of a row. errorColumn is the name of the column of FieldError.
-func epochOf(d *runDraft, errorColumn string) (e epochRow, why *Refusal) {
+// epochRow parses the fields of a row.
+func (d *runDraft) epochRow() (e epochRow, why *Refusal) {
 	number, err := strconv.ParseFloat(d.values[FieldEpoch], 64)
 	if err != nil || !(number >= 0 && number <= schemas.MaxEpochs) {
 		return e, refuse(ReasonInvalid, FieldEpoch, "%q is not an epoch number", schemas.Clip(d.values[FieldEpoch]))
@@ -99,11 +99,9 @@ func epochOf(d *runDraft, errorColumn string) (e epochRow, why *Refusal) {
 	e.number = number
 	v := &fieldValues{runDraft: d}
 	e.Seconds, e.clock = valueOf(v, FieldEpochSeconds, seconds), valueOf(v, FieldSeconds, seconds)
-	if e.Accuracy = valueOf(v, FieldAccuracy, ratio); e.Accuracy == nil {
-		if wrong := valueOf(v, FieldError, ratio); wrong != nil {
-			e.Accuracy = accuracyOf(*wrong)
-			e.Metric, e.Printed = strings.ReplaceAll(normalize(errorColumn), "_", " "), *wrong
-		}
+	accuracy, errorRate := v.accuracy()
+	if e.Accuracy = accuracy; errorRate != nil {
+		e.Metric, e.Printed = strings.ReplaceAll(normalize(d.table.columns[FieldError]), "_", " "), *errorRate
 	}
 	if loss, err := strconv.ParseFloat(d.values[FieldLoss], 64); err == nil && loss-loss == 0 {
 		e.Loss = &loss

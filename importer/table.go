@@ -207,12 +207,12 @@ func (t *table) row(row *record) {
 // noteFailure sets the outcome of an ended run by a column that is true for a failure, beside that of the states.
 func (t *table) noteFailure(d *runDraft, cells map[string]string) {
 	outcome, known := outcomeOf(d.values[FieldOutcome])
-	if d.values[FieldOutcome] == "" || known && outcome != schemas.EventFinished {
+	if known && outcome != schemas.EventFinished {
 		return
 	}
 	for _, name := range t.header {
 		failed, err := strconv.ParseBool(strings.ToLower(cells[name]))
-		if name != t.columns[FieldOutcome] && isFailure.MatchString(name) && err == nil && (failed || !known) {
+		if isFailure.MatchString(name) && err == nil && (failed || !known) {
 			d.values[FieldOutcome] = endOf(!failed)
 		}
 	}
@@ -228,11 +228,6 @@ func inWords(field, column, text string) string {
 		return strconv.FormatFloat(v*unit, 'g', -1, 64)
 	case field == FieldOutcome && exitCode.MatchString(column):
 		return endOf(v == 0)
-	}
-	if field == FieldOutcome && isFailure.MatchString(column) {
-		if failed, err := strconv.ParseBool(strings.ToLower(text)); err == nil {
-			return endOf(!failed)
-		}
 	}
 	return text
 }

@@ -56,7 +56,7 @@ var fieldNames = []struct {
 	{FieldTrainingSamples, "training_samples train_samples samples num_train_samples"},
 	{FieldUser, "user user_id username owner"},
 	{FieldOutcome, "outcome status state stat job_state state_current training_job_status status_phase success" +
-		" exit_code exit_status return_code failed has_crashed completions st"},
+		" exit_code exit_status return_code completions st"},
 	{FieldEpoch, "epoch training_iteration epoch_number"},
 	{FieldEpochSeconds, "epoch_seconds epoch_time epoch_duration time_per_epoch seconds_per_epoch" +
 		" sec_per_epoch duration_per_epoch time_this_iter time_epoch epoch_runtime time_this_epoch dur"},
