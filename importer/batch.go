@@ -29,14 +29,14 @@ func (t *table) complete(d *runDraft, cells map[string]string) {
 	flags := commandFlags(d.values[FieldCommand])
 	batchName := t.columns[FieldBatchSize]
 	for field, name := range commandFields(flags) {
-		if _, requested := t.o.Columns[field]; requested || d.values[field] != "" {
+		if t.isRequested(field) || d.values[field] != "" {
 			continue
 		}
 		if d.values[field] = flags[name]; field == FieldBatchSize {
 			batchName = name
 		}
 	}
-	for field, name := range t.o.Columns {
+	for field, name := range t.requested {
 		if v := flags[name]; v != "" && t.columns[field] == "" {
 			d.values[field] = v
 		}
@@ -46,7 +46,7 @@ func (t *table) complete(d *runDraft, cells map[string]string) {
 	}
 	isPart := cells[podsCell] != "" || perDevice.MatchString(batchName) &&
 		(devices(d.values[FieldDevices]) != 1 || devices(d.values[FieldAccumulation]) > 1)
-	if _, requested := t.o.Columns[FieldBatchSize]; isPart && !requested {
+	if isPart && !t.isRequested(FieldBatchSize) {
 		d.values[FieldBatchSize] = cmp.Or(t.o.Defaults[FieldBatchSize], partOfBatch)
 	}
 }

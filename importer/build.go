@@ -23,6 +23,7 @@ type runDraft struct {
 	table  *table
 	values map[string]string // by field
 	epochs []PastEpoch
+	why    *Refusal // of the first value that is not valid; nil: all are valid
 }
 
 // set sets a field to a number.
@@ -37,64 +38,58 @@ func (d *runDraft) text(field string) string {
 
 // add adds the run, or records its rejection.
 func (d *runDraft) add() {
-	v := &fieldValues{runDraft: d}
 	run := &PastRun{
 		Place:    d.Place,
-		SourceID: v.text(FieldRunID),
+		SourceID: d.text(FieldRunID),
 		Number:   1,
-		User:     v.text(FieldUser),
+		User:     d.text(FieldUser),
 		Epochs:   d.epochs,
 	}
-	v.ending(run)
-	v.setting(&run.Setting)
-	v.countEpochs(run)
-	v.cluster(run)
-	v.times(run)
-	v.note(run.checkEpochs())
-	if v.why == nil {
-		v.why = run.validate()
+	d.ending(run)
+	d.setting(&run.Setting)
+	d.countEpochs(run)
+	d.cluster(run)
+	d.times(run)
+	d.note(run.checkEpochs())
+	if d.why == nil {
+		d.why = run.validate()
 	}
-	if v.why != nil {
-		v.why.Field = d.table.callField(v.why.Field)
-		d.table.reject(d.Place, v.why)
+	if d.why != nil {
+		d.why.Field = d.table.callField(d.why.Field)
+		d.table.reject(d.Place, d.why)
 		return
 	}
-	d.table.accept(run)
-}
-
-// fieldValues parses the values of fields, up to the first one that is not valid.
-type fieldValues struct {
-	*runDraft
-	why *Refusal // of the first value; nil: all are valid
+	d.table.found.Read++
+	d.table.found.Runs = append(d.table.found.Runs, run)
 }
 
 // note takes a refusal, of which only the first one counts; nil: none.
-func (v *fieldValues) note(why *Refusal) {
-	if v.why == nil {
-		v.why = why
+func (d *runDraft) note(why *Refusal) {
+	if d.why == nil {
+		d.why = why
 	}
 }
 
 // valueOf returns the value of a field, zero without one.
-func valueOf[T any](v *fieldValues, field string, parse func(field, text string) (T, *Refusal)) (value T) {
-	if text := v.text(field); text != "" {
+func valueOf[T any](d *runDraft, field string, parse func(field, text string) (T, *Refusal)) (value T) {
+	if text := d.text(field); text != "" {
 		parsed, why := parse(field, text)
-		v.note(why)
+		d.note(why)
 		value = parsed
 	}
 	return value
 }
 
 // count returns a count up to a limit; 0 without one.
-func (v *fieldValues) count(field string, most uint64) uint64 {
-	return valueOf(v, field, func(field, text string) (uint64, *Refusal) { return count(field, text, most) })
+func (d *runDraft) count(field string, most uint64) uint64 {
+	return valueOf(d, field, func(field, text string) (uint64, *Refusal) { return count(field, text, most) })
 }
 
 // need returns the text of a field that is required.
-func (v *fieldValues) need(field, flag string) string {
-	text := v.text(field)
+func (d *runDraft) need(field, flag string) string {
+	text := d.text(field)
 	if text == "" {
-		v.note(refuse(ReasonMissing, field,
+		d.note(refuse(ReasonMissing, field,
 			"missing in the source: name its column with --columns %s=NAME, or give --%s", field, flag))
 	}
 	return text
@@ -117,94 +112,94 @@ func (r *PastRun) validate() *Refusal {
 }
 
 // setting reads the configuration. Without a batch size it is unknown, 0, as in courier run.
-func (v *fieldValues) setting(s *schemas.Setting) {
-	s.Model, s.Dataset = v.need(FieldModel, "model"), v.text(FieldDataset)
-	if v.table.columns[FieldBatchSize] != "" { // other runs of the source have one
-		v.need(FieldBatchSize, "batch-size")
+func (d *runDraft) setting(s *schemas.Setting) {
+	s.Model, s.Dataset = d.need(FieldModel, "model"), d.text(FieldDataset)
+	if d.table.columns[FieldBatchSize] != "" { // other runs of the source have one
+		d.need(FieldBatchSize, "batch-size")
 	}
-	if v.text(FieldBatchSize) != partOfBatch {
-		s.BatchSize = uint32(v.count(FieldBatchSize, schemas.MaxBatchSize))
+	if d.text(FieldBatchSize) != partOfBatch {
+		s.BatchSize = uint32(d.count(FieldBatchSize, schemas.MaxBatchSize))
 	}
-	v.need(FieldCPUs, "cpus")
-	s.CPUs = uint32(v.count(FieldCPUs, schemas.MaxCPUs))
-	if n := uint32(v.count(FieldWorkers, schemas.MaxWorkers)); n > 1 {
+	d.need(FieldCPUs, "cpus")
+	s.CPUs = uint32(d.count(FieldCPUs, schemas.MaxCPUs))
+	if n := uint32(d.count(FieldWorkers, schemas.MaxWorkers)); n > 1 {
 		s.Workers = n
 	}
-	s.TrainingSamples = v.count(FieldTrainingSamples, math.MaxInt64)
+	s.TrainingSamples = d.count(FieldTrainingSamples, math.MaxInt64)
 }
 
 // countEpochs reads the number of epochs. If the source has no data of single epochs, it also reads how many
 // of them were done. A column with the last epoch may count from 0 or from 1, so it is accepted only if
 // the run did all epochs.
-func (v *fieldValues) countEpochs(run *PastRun) {
-	all := uint32(v.count(FieldEpochs, schemas.MaxEpochs))
-	text, column := v.text(FieldEpochsDone), v.table.columns[FieldEpochsDone]
+func (d *runDraft) countEpochs(run *PastRun) {
+	all := uint32(d.count(FieldEpochs, schemas.MaxEpochs))
+	text, column := d.text(FieldEpochsDone), d.table.columns[FieldEpochsDone]
 	switch last := numberOf(text); {
-	case len(v.epochs) > 0 || text == "":
+	case len(d.epochs) > 0 || text == "":
 	case isAmount(column, []string{text}):
-		run.Done = uint32(v.count(FieldEpochsDone, schemas.MaxEpochs))
+		run.Done = uint32(d.count(FieldEpochsDone, schemas.MaxEpochs))
 	case last != 0 && last != float64(all) && last+1 != float64(all):
-		v.note(refuse(ReasonEpochs, FieldEpochsDone, "the run ended after epoch %s of %d, counted from 0 or 1: name a"+
+		d.note(refuse(ReasonEpochs, FieldEpochsDone, "the run ended after epoch %s of %d, counted from 0 or 1: name a"+
 			" column of the number of epochs that it did with --columns epochs_done=NAME", schemas.Clip(text), all))
 	}
 	run.Setting.Epochs = max(all, run.Done)
 	if all == 0 && run.Done == 0 {
-		run.Setting.Epochs = uint32(len(v.epochs)) // the source has no other number
+		run.Setting.Epochs = uint32(len(d.epochs)) // the source has no other number
 	}
 	if run.Setting.Epochs == 0 {
-		v.note(refuse(ReasonMissing, FieldEpochs,
+		d.note(refuse(ReasonMissing, FieldEpochs,
 			"the source has neither epochs nor their number: name the column with --columns"+
 				" epochs=NAME, or give --epochs"))
 	}
 }
 
 // cluster reads the nodes of the run and the number of concurrent jobs.
-func (v *fieldValues) cluster(run *PastRun) {
+func (d *runDraft) cluster(run *PastRun) {
 	var nodes []string
-	for _, name := range expandHosts(strings.ReplaceAll(v.text(FieldNodes), ";", ",")) {
+	for _, name := range expandHosts(strings.ReplaceAll(d.text(FieldNodes), ";", ",")) {
 		nodes = append(nodes, schemas.NodeName(strings.TrimSpace(name)))
 	}
 	if len(nodes) == 0 {
-		nodes = []string{nodeOf(v.File)}
+		nodes = []string{nodeOf(d.File)}
 	}
 	run.Setting.Nodes = nodes
-	run.Cores = uint32(v.count(FieldNodeCores, schemas.MaxCPUs))
-	run.NodeModel = strings.Join(slices.DeleteFunc([]string{v.text(FieldCPUModel), v.text(FieldGPUModel)},
+	run.Cores = uint32(d.count(FieldNodeCores, schemas.MaxCPUs))
+	run.NodeModel = strings.Join(slices.DeleteFunc([]string{d.text(FieldCPUModel), d.text(FieldGPUModel)},
 		func(s string) bool { return s == "" }), " + ")
-	run.Beside = uint32(max(v.count(FieldConcurrentJobs, maxConcurrentJobs), 1)) - 1
+	run.Beside = uint32(max(d.count(FieldConcurrentJobs, maxConcurrentJobs), 1)) - 1
 }
 
 // ending reads outcome, accuracy and start-up.
-func (v *fieldValues) ending(run *PastRun) {
-	word, _, _ := strings.Cut(strings.ToLower(v.text(FieldOutcome)), " ") // CANCELLED by 1000
+func (d *runDraft) ending(run *PastRun) {
+	word, _, _ := strings.Cut(strings.ToLower(d.text(FieldOutcome)), " ") // CANCELLED by 1000
 	outcome, known := outcomeOf(word)
-	run.Limit = limitSeconds(v.text(FieldTimeLimit))
+	run.Limit = limitSeconds(d.text(FieldTimeLimit))
 	isTimeout := word == "timeout" && run.Limit > 0
 	switch {
 	case !known:
-		v.note(refuse(ReasonInvalid, FieldOutcome, "%q is not finished, failed or cancelled", schemas.Clip(word)))
+		d.note(refuse(ReasonInvalid, FieldOutcome, "%q is not finished, failed or cancelled", schemas.Clip(word)))
 	case outcome == "":
-		v.note(refuse(ReasonUnfinished, FieldOutcome, "the run is %s: only ended runs can be imported", word))
-	case len(v.epochs) == 0 && outcome != schemas.EventFinished && !isTimeout:
-		v.note(refuse(ReasonUnfinished, FieldOutcome,
+		d.note(refuse(ReasonUnfinished, FieldOutcome, "the run is %s: only ended runs can be imported", word))
+	case len(d.epochs) == 0 && outcome != schemas.EventFinished && !isTimeout:
+		d.note(refuse(ReasonUnfinished, FieldOutcome,
 			"the run ended as %s, and no epoch has a time: nothing can be learned from it", word))
 	}
 	if run.Outcome = outcome; isTimeout {
 		run.Reason = fmt.Sprintf("the time limit of %s was reached", duration(run.Limit).Round(time.Second))
 	}
-	run.Accuracy, _ = v.accuracy()
-	if n := len(v.epochs); n > 0 && run.Accuracy == nil {
-		run.Accuracy = v.epochs[n-1].Accuracy
+	run.Accuracy, _ = d.accuracy()
+	if n := len(d.epochs); n > 0 && run.Accuracy == nil {
+		run.Accuracy = d.epochs[n-1].Accuracy
 	}
-	if startup := valueOf(v, FieldStartup, seconds); startup > 0 {
+	if startup := valueOf(d, FieldStartup, seconds); startup > 0 {
 		run.Startup = &startup
 	}
 }
 
 // accuracy returns the accuracy, and the error rate that it was computed from; nil without one.
-func (v *fieldValues) accuracy() (accuracy, errorRate *float64) {
-	if accuracy = valueOf(v, FieldAccuracy, ratio); accuracy == nil {
-		if errorRate = valueOf(v, FieldError, ratio); errorRate != nil {
+func (d *runDraft) accuracy() (accuracy, errorRate *float64) {
+	if accuracy = valueOf(d, FieldAccuracy, ratio); accuracy == nil {
+		if errorRate = valueOf(d, FieldError, ratio); errorRate != nil {
 			accuracy = new(output.Complement(*errorRate))
 		}
 	}
@@ -215,26 +210,26 @@ func (v *fieldValues) accuracy() (accuracy, errorRate *float64) {
 const clockSlack = 1.0
 
 // times reads start, end and duration; any two of them determine the third.
-func (v *fieldValues) times(run *PastRun) {
+func (d *runDraft) times(run *PastRun) {
 	instant := func(field, text string) (time.Time, *Refusal) {
-		t, err := Instant(text, v.table.o.Zone)
+		t, err := Instant(text, d.table.o.Zone)
 		if err != nil {
 			return t, refuse(ReasonInvalid, field, "%s", err)
 		}
 		return t, nil
 	}
-	start, end := valueOf(v, FieldStartedAt, instant), valueOf(v, FieldEndedAt, instant)
+	start, end := valueOf(d, FieldStartedAt, instant), valueOf(d, FieldEndedAt, instant)
 	hasInterval := !start.IsZero() && !end.IsZero()
-	run.Seconds = valueOf(v, FieldSeconds, seconds)
+	run.Seconds = valueOf(d, FieldSeconds, seconds)
 	if run.Seconds == 0 && !hasInterval && len(run.Epochs) == 0 {
-		if each := valueOf(v, FieldEpochSeconds, seconds); each > 0 { // only the mean is known
+		if each := valueOf(d, FieldEpochSeconds, seconds); each > 0 { // only the mean is known
 			run.Seconds = each*float64(cmp.Or(run.Done, run.Setting.Epochs)) + run.startup()
 		}
 	}
 	if hasInterval {
-		v.note(run.checkInterval(start, end))
+		d.note(run.checkInterval(start, end))
 	}
-	v.note(run.checkSeconds())
+	d.note(run.checkSeconds())
 
 	switch {
 	case !start.IsZero():

@@ -14,30 +14,34 @@ import (
 
 // names are the names of the fields or columns of a source, with some of their values.
 type names struct {
-	have   []string
-	values func(name string) []string // some values, without empty ones; nil: none is known
+	have      []string
+	values    func(name string) []string // some values, without empty ones; nil: none is known
+	requested map[string]string          // field to the name that the user gave
+	columns   map[string]string          // field to name; nil: not decided
 }
 
-// columnsOf maps fields to names in a source: those that the user requested, or known names whose
-// values fit.
-func columnsOf(n names, requested map[string]string) map[string]string {
-	found := map[string]string{}
+// isRequested reports whether the user named the source of a field.
+func (n *names) isRequested(field string) bool {
+	_, ok := n.requested[field]
+	return ok
+}
+
+// decide maps fields to names in a source: those that the user requested, or known names whose values fit.
+func (n *names) decide() {
+	n.columns = map[string]string{}
 	for _, f := range fieldNames {
-		if name, ok := requested[f.field]; ok {
-			if slices.Contains(n.have, name) {
-				found[f.field] = name
-			}
-			continue
+		name := n.requested[f.field]
+		if !n.isRequested(f.field) {
+			name = n.known(f.field, f.known)
 		}
-		if name := n.known(f.field, f.known); name != "" {
-			found[f.field] = name
+		if name != "" && slices.Contains(n.have, name) {
+			n.columns[f.field] = name
 		}
 	}
-	n.metrics(found, requested)
+	n.metrics()
 	if n.values != nil {
-		n.epochs(found, requested)
+		n.decideEpochs()
 	}
-	return found
 }
 
 // known returns the name whose meaning comes first in known, a text like that in fieldNames, and whose values
@@ -130,15 +134,14 @@ func mayBe(field, text string) bool {
 
 // metrics finds the columns of accuracy, error and loss by their meaning: held-out data first. An
 // accuracy on training data is none.
-func (n *names) metrics(found, requested map[string]string) {
+func (n *names) metrics() {
 	rank := map[string]int{}
 	choose := func(field, name string, r int) {
-		_, ok := requested[field]
-		if ok || n.isEmpty(name) || !n.fit(field, name) || slices.Contains(otherMeanings, normalize(name)) {
+		if n.isRequested(field) || n.isEmpty(name) || !n.fit(field, name) || slices.Contains(otherMeanings, normalize(name)) {
 			return
 		}
 		if best, known := rank[field]; !known || r < best {
-			found[field], rank[field] = name, r
+			n.columns[field], rank[field] = name, r
 		}
 	}
 	columns := make([]output.Column, len(n.have))
@@ -156,8 +159,8 @@ func (n *names) metrics(found, requested map[string]string) {
 		case c.Quantity == output.QuantityLoss && !c.IsHeldOut:
 			choose(FieldLoss, name, c.Rank)
 		case c.IsTraining:
-			if _, ok := requested[FieldAccuracy]; !ok && found[FieldAccuracy] == name {
-				delete(found, FieldAccuracy)
+			if !n.isRequested(FieldAccuracy) && n.columns[FieldAccuracy] == name {
+				delete(n.columns, FieldAccuracy)
 			}
 		case c.Quantity == output.QuantityAccuracy:
 			choose(FieldAccuracy, name, c.Rank)
@@ -168,7 +171,7 @@ func (n *names) metrics(found, requested map[string]string) {
 	accuracy, hasAccuracy := rank[FieldAccuracy]
 	wrong, hasError := rank[FieldError]
 	if hasAccuracy && hasError && wrong/100 < accuracy/100 {
-		delete(found, FieldAccuracy) // the error was measured on better data
+		delete(n.columns, FieldAccuracy) // the error was measured on better data
 	}
 }
 

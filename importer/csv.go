@@ -36,7 +36,7 @@ func (t *table) csv(in *bufio.Reader) error {
 			header[i] = fmt.Sprintf("column %d", i+1)
 		}
 	}
-	t.header, t.comma = header, c.Comma
+	t.have, t.comma = header, c.Comma
 	for {
 		cells, err := c.Read()
 		row := record{cells: make(map[string]string, len(cells))}

@@ -12,9 +12,8 @@ import (
 
 // epochRun is a run whose rows are epochs.
 type epochRun struct {
-	draft  *runDraft
-	rows   []epochRow
-	broken *Refusal
+	draft *runDraft // an invalid row invalidates it
+	rows  []epochRow
 }
 
 // epochRow is an epoch, or a part of one.
@@ -26,37 +25,35 @@ type epochRow struct {
 	parts  bool // its rows have different accuracies of unknown data
 }
 
-// epoch adds a row to its run. An invalid row invalidates the whole run.
+// epoch adds a row to its run.
 func (t *table) epoch(d *runDraft, phase output.Column) {
 	id := t.runOf(d)
 	run := t.open[id]
 	if run == nil {
 		run = &epochRun{draft: d}
-		t.open[id], t.order = run, append(t.order, id)
+		t.open[id], t.order = run, append(t.order, run)
 	}
-	if run.broken != nil {
-		return
+	if run.draft.why == nil {
+		if run.draft.why = run.add(d, phase); run.draft.why != nil {
+			run.draft.Place = d.Place
+		}
 	}
-	why := run.constants(d)
-	if why == nil && d.values[FieldEpoch] == "" {
-		return // a row about the whole run
+}
+
+// add adds a row, which is about the whole run if it has no epoch.
+func (r *epochRun) add(d *runDraft, phase output.Column) *Refusal {
+	if why := r.constants(d); why != nil || d.values[FieldEpoch] == "" {
+		return why
 	}
-	var e epochRow
-	if why == nil {
-		e, why = d.epochRow()
-	}
-	if why != nil {
-		why.Field = t.callField(why.Field)
-		run.draft.Place, run.broken = d.Place, why
-		return
-	}
-	if e.phase = phase; t.phase != "" && !phase.IsHeldOut {
+	e, why := d.epochRow()
+	if e.phase = phase; d.table.phase != "" && !phase.IsHeldOut {
 		e.Accuracy = nil
 	}
 	if phase.IsHeldOut {
 		e.Loss = nil
 	}
-	run.rows = append(run.rows, e)
+	r.rows = append(r.rows, e)
+	return why
 }
 
 // runOf returns what the rows of one run have in common: their ID, or without one their configuration. A column
@@ -97,16 +94,15 @@ func (d *runDraft) epochRow() (e epochRow, why *Refusal) {
 		return e, refuse(ReasonInvalid, FieldEpoch, "%q is not an epoch number", schemas.Clip(d.values[FieldEpoch]))
 	}
 	e.number = number
-	v := &fieldValues{runDraft: d}
-	e.Seconds, e.clock = valueOf(v, FieldEpochSeconds, seconds), valueOf(v, FieldSeconds, seconds)
-	accuracy, errorRate := v.accuracy()
+	e.Seconds, e.clock = valueOf(d, FieldEpochSeconds, seconds), valueOf(d, FieldSeconds, seconds)
+	accuracy, errorRate := d.accuracy()
 	if e.Accuracy = accuracy; errorRate != nil {
 		e.Metric, e.Printed = strings.ReplaceAll(normalize(d.table.columns[FieldError]), "_", " "), *errorRate
 	}
 	if loss, err := strconv.ParseFloat(d.values[FieldLoss], 64); err == nil && loss-loss == 0 {
 		e.Loss = &loss
 	}
-	return e, v.why
+	return e, d.why
 }
 
 // epochs sets the epochs of a run, or its total time if only that is known.
@@ -129,8 +125,7 @@ func (t *table) epochs(run *epochRun) *Refusal {
 	}
 	switch n := len(rows); {
 	case len(times) == n:
-		_, isRequested := t.o.Columns[field]
-		each, why := durationsOf(times, t.columns[field], field, isRequested)
+		each, why := durationsOf(times, t.columns[field], field, t.isRequested(field))
 		if why != nil {
 			return why
 		}

@@ -96,7 +96,9 @@ func (t *table) areRows(element json.RawMessage, object map[string]json.RawMessa
 	of := func(fields map[string]json.RawMessage) map[string]string {
 		cells := map[string]string{}
 		flatten(cells, "", fields)
-		return columnsOf(names{have: slices.Sorted(maps.Keys(cells))}, t.o.Columns)
+		n := names{have: slices.Sorted(maps.Keys(cells)), requested: t.requested}
+		n.decide()
+		return n.columns
 	}
 	has := func(found map[string]string, fields ...string) bool {
 		return slices.ContainsFunc(fields, func(field string) bool { return found[field] != "" })

@@ -51,12 +51,6 @@ func New(o Options) *Reader {
 	return &Reader{o, ReadResult{Columns: map[string]string{}, Refused: []*Refusal{}}}
 }
 
-// accept records a run.
-func (r *Reader) accept(run *PastRun) {
-	r.found.Read++
-	r.found.Runs = append(r.found.Runs, run)
-}
-
 // reject records a run of a source that is rejected.
 func (r *Reader) reject(at Place, why *Refusal) {
 	r.found.Read++

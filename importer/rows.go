@@ -10,9 +10,9 @@ import (
 	"courier/runner/output"
 )
 
-// phase returns the column that says on which data the metrics of a row were measured, such as "train"
+// phaseColumn returns the column that says on which data the metrics of a row were measured, such as "train"
 // or "val"; "" if there is none.
-func (n *names) phase() string {
+func (n *names) phaseColumn() string {
 	for _, name := range n.have {
 		training, heldOut := false, false
 		isPhase := true
@@ -28,20 +28,19 @@ func (n *names) phase() string {
 	return ""
 }
 
-// unclear returns the refusal of all rows if they may be steps of one run, or its epochs, instead of runs; nil
+// checkRows returns the refusal of all rows if they may be steps of one run, or its epochs, instead of runs; nil
 // if they are not. Rows with different batch sizes are runs.
-func (n *names) unclear(found, requested map[string]string) *Refusal {
-	if found[FieldEpoch] != "" || found[FieldRunID] != "" {
+func (n *names) checkRows() *Refusal {
+	if n.columns[FieldEpoch] != "" || n.columns[FieldRunID] != "" {
 		return nil
 	}
-	epochs := found[FieldEpochs]
-	if _, ok := requested[FieldEpochs]; !ok && n.numbersRows(epochs) && numberOf(n.values(epochs)[0]) <= 1 {
+	epochs := n.columns[FieldEpochs]
+	if !n.isRequested(FieldEpochs) && n.numbersRows(epochs) && numberOf(n.values(epochs)[0]) <= 1 {
 		return refuse(ReasonSteps, FieldEpochs, "the column %s counts the rows: give --columns epoch=%s if a row"+
 			" is an epoch, or --columns epochs=%s if it is a run", epochs, epochs, epochs)
 	}
-	batch := found[FieldBatchSize]
-	_, isNamed := requested[FieldBatchSize]
-	countsBatches := !isNamed && n.numbersRows(batch)
+	batch := n.columns[FieldBatchSize]
+	countsBatches := !n.isRequested(FieldBatchSize) && n.numbersRows(batch)
 	if !countsBatches && len(slices.Compact(n.values(batch))) > 1 {
 		return nil
 	}
@@ -79,36 +78,36 @@ func stepsOf(texts []string) (least, most float64) {
 	return least, most
 }
 
-// epochs decides whether a column named epoch counts the epochs of runs, or is their number.
-func (n *names) epochs(found, requested map[string]string) {
-	name := found[FieldEpoch]
-	if _, ok := requested[FieldEpoch]; ok || name == "" {
+// decideEpochs decides whether a column named epoch counts the epochs of runs, or is their number.
+func (n *names) decideEpochs() {
+	name := n.columns[FieldEpoch]
+	if n.isRequested(FieldEpoch) || name == "" {
 		return
 	}
-	if _, ok := requested[FieldRunID]; !ok && n.numbersRows(found[FieldRunID]) {
-		delete(found, FieldRunID)
+	if !n.isRequested(FieldRunID) && n.numbersRows(n.columns[FieldRunID]) {
+		delete(n.columns, FieldRunID)
 	}
 	values := n.values(name)
-	isOnlyRow := len(values) == 1 && found[FieldEpochs] != ""
-	rowsAreRuns := (isOnlyRow || n.identifiesRows(found[FieldRunID])) &&
+	isOnlyRow := len(values) == 1 && n.columns[FieldEpochs] != ""
+	rowsAreRuns := (isOnlyRow || n.identifiesRows(n.columns[FieldRunID])) &&
 		slices.ContainsFunc(values, func(v string) bool { return numberOf(v) > 1 })
 	if !rowsAreRuns && (n.countsEpochs(name) || isOnlyRow) {
-		n.partsOfEpochs(found, requested)
-		if _, ok := requested[FieldEndedAt]; !ok && found[FieldStartedAt] == "" && found[FieldEndedAt] == "" {
+		n.partsOfEpochs()
+		if !n.isRequested(FieldEndedAt) && n.columns[FieldStartedAt] == "" && n.columns[FieldEndedAt] == "" {
 			name := n.known(FieldEndedAt, FieldEndedAt+" timestamp") // of the row
 			if name != "" && numberOf(n.values(name)[0]) > 0 {
-				found[FieldEndedAt] = name
+				n.columns[FieldEndedAt] = name
 			}
 		}
 		return
 	}
-	delete(found, FieldEpoch)
+	delete(n.columns, FieldEpoch)
 	switch {
-	case found[FieldEpochsDone] != "":
-	case found[FieldEpochs] != "" || isAmount(name, values):
-		found[FieldEpochsDone] = name
-	case found[FieldLoss] == "" && !mayBeLast(values):
-		found[FieldEpochs] = name
+	case n.columns[FieldEpochsDone] != "":
+	case n.columns[FieldEpochs] != "" || isAmount(name, values):
+		n.columns[FieldEpochsDone] = name
+	case n.columns[FieldLoss] == "" && !mayBeLast(values):
+		n.columns[FieldEpochs] = name
 	}
 }
 
@@ -144,15 +143,14 @@ func mayBeLast(values []string) bool {
 
 // partsOfEpochs drops a column with the time of the training in each epoch, if another column has the
 // time of its validation: neither is the time of the epoch.
-func (n *names) partsOfEpochs(found, requested map[string]string) {
+func (n *names) partsOfEpochs() {
 	validates := slices.ContainsFunc(n.have, func(name string) bool {
 		return output.ColumnOf(name).IsHeldOut && (strings.Contains(compact(name), "time") ||
 			strings.Contains(compact(name), "seconds") || strings.Contains(compact(name), "duration"))
 	})
 	for _, field := range []string{FieldSeconds, FieldEpochSeconds} {
-		_, isRequested := requested[field]
-		if validates && !isRequested && output.ColumnOf(found[field]).IsTraining {
-			delete(found, field)
+		if validates && !n.isRequested(field) && output.ColumnOf(n.columns[field]).IsTraining {
+			delete(n.columns, field)
 		}
 	}
 }

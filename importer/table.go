@@ -26,25 +26,26 @@ const sampleRows = 2000
 // part of one, and rows with the same run_id are a run; otherwise each row is a run.
 type table struct {
 	*Reader
+	names     // of the header of a CSV file, or all in the sample
 	name      string
-	comma     rune     // separator of the cells of a CSV file; 0: another source
-	header    []string // of a CSV file, or all names in the sample
+	comma     rune // separator of the cells of a CSV file; 0: another source
 	sample    []record
-	columns   map[string]string // field to column; nil: not decided
-	phase     string            // see names.phase
-	thousands *regexp.Regexp    // see thousandsOf
-	months    *bool             // see isMonthFirst
-	percent   map[string]bool   // fields whose numbers are percentages
-	hasSums   bool              // see findSums
-	unclear   *Refusal          // of all rows; nil: none
-	lastJob   string            // see isStep
+	phase     string          // see names.phaseColumn
+	thousands *regexp.Regexp  // see thousandsOf
+	months    *bool           // see isMonthFirst
+	percent   map[string]bool // fields whose numbers are percentages
+	hasSums   bool            // rows with one of the names sums are sums: most have none
+	unclear   *Refusal        // of all rows; nil: none
+	lastJob   string          // see isStep
 	open      map[string]*epochRun
-	order     []string
+	order     []*epochRun
 	err       error // of Options
 }
 
 func (r *Reader) newTable(name string) *table {
-	return &table{Reader: r, name: name, open: map[string]*epochRun{}}
+	t := &table{Reader: r, name: name, open: map[string]*epochRun{}}
+	t.names = names{values: t.sampled, requested: r.o.Columns}
+	return t
 }
 
 // add takes a row.
@@ -68,7 +69,7 @@ func (t *table) decide() {
 		for i := range t.sample {
 			for _, name := range slices.Sorted(maps.Keys(t.sample[i].cells)) {
 				if !seen[name] {
-					seen[name], t.header = true, append(t.header, name)
+					seen[name], t.have = true, append(t.have, name)
 				}
 			}
 		}
@@ -77,21 +78,27 @@ func (t *table) decide() {
 			writePlain(t.sample[i].cells, t.thousands)
 		}
 	}
-	n := names{t.header, t.values}
-	t.columns, t.phase = columnsOf(n, t.o.Columns), n.phase()
+	t.names.decide()
+	t.phase = t.phaseColumn()
 	if t.err = t.check(); t.err != nil {
 		return
 	}
 	starts, ends := t.values(t.columns[FieldStartedAt]), t.values(t.columns[FieldEndedAt])
 	t.months = isMonthFirst(append(starts, ends...))
-	t.unclear = n.unclear(t.columns, t.o.Columns)
+	t.unclear = t.checkRows()
 	t.percent = map[string]bool{
-		FieldAccuracy: n.arePercentages(t.columns[FieldAccuracy]),
-		FieldError:    n.arePercentages(t.columns[FieldError]),
+		FieldAccuracy: t.arePercentages(t.columns[FieldAccuracy]),
+		FieldError:    t.arePercentages(t.columns[FieldError]),
 	}
-	t.findSums()
 	maps.Copy(t.found.Columns, t.columns)
 	t.noteUnused()
+	found := 0
+	for i := range t.sample {
+		if t.isSum(&t.sample[i]) {
+			found++
+		}
+	}
+	t.hasSums = 2*found <= len(t.sample)
 	for i := range t.sample {
 		t.row(&t.sample[i])
 	}
@@ -100,17 +107,17 @@ func (t *table) decide() {
 
 // noteUnused records the columns that are read neither for a field nor for --where.
 func (t *table) noteUnused() {
-	used := append(slices.Collect(maps.Values(t.columns)), t.phase, podsCell, "") // the index of pandas has no name
-	for _, name := range t.header {
-		_, isCondition := t.o.Where[name]
-		if !isCondition && !slices.Contains(used, name) && !slices.Contains(t.found.Unused, name) {
+	used := slices.Concat(slices.Collect(maps.Values(t.columns)), slices.Collect(maps.Keys(t.o.Where)), t.found.Unused,
+		[]string{t.phase, podsCell, ""}) // the index of pandas has no name
+	for _, name := range t.have {
+		if !slices.Contains(used, name) {
 			t.found.Unused = append(t.found.Unused, name)
 		}
 	}
 }
 
-// values returns the values of a column in the sample, without empty ones.
-func (t *table) values(name string) (values []string) {
+// sampled returns the values of a column in the sample, without empty ones.
+func (t *table) sampled(name string) (values []string) {
 	for i := range t.sample {
 		if v := t.sample[i].cells[name]; v != "" {
 			values = append(values, v)
@@ -121,20 +128,20 @@ func (t *table) values(name string) (values []string) {
 
 // check returns an error for a requested column that the table does not have.
 func (t *table) check() error {
-	if len(t.header) == 0 {
+	if len(t.have) == 0 {
 		return nil // no row can be read
 	}
-	for field, column := range t.o.Columns {
+	for field, column := range t.requested {
 		mayBeFlag := t.columns[FieldCommand] != ""
-		if t.comma != 0 && !mayBeFlag && !slices.Contains(t.header, column) {
+		if t.comma != 0 && !mayBeFlag && !slices.Contains(t.have, column) {
 			return fmt.Errorf("%s: --columns %s=%s: no such column; it has %s", t.name, field,
-				column, strings.Join(t.header, ", "))
+				column, strings.Join(t.have, ", "))
 		}
 	}
 	for column := range t.o.Where {
-		if !slices.Contains(t.header, column) {
+		if !slices.Contains(t.have, column) {
 			return fmt.Errorf("%s: --where %s: no such column; it has %s", t.name, column,
-				strings.Join(t.header, ", "))
+				strings.Join(t.have, ", "))
 		}
 	}
 	return nil
@@ -184,16 +191,13 @@ func (t *table) row(row *record) {
 	t.complete(d, row.cells)
 	switch {
 	case t.isOfJobs() && t.isStep(d.values[FieldRunID]):
-	case t.hasSums && slices.Contains(sums, strings.ToLower(row.cells[t.header[0]])):
+	case t.hasSums && t.isSum(row):
 		t.reject(d.Place, refuse(ReasonInvalid, "", "the row %q sums up others: it is no run or epoch",
-			schemas.Clip(row.cells[t.header[0]])))
+			schemas.Clip(row.cells[t.have[0]])))
 	case row.broken != nil && (!perEpoch || len(row.cells) == 0): // epochs may lack cells
 		t.reject(d.Place, row.broken)
 	case strings.HasPrefix(row.cells[epochLists[0]], "["):
-		if why := d.lists(row.cells); why != nil {
-			t.reject(d.Place, why)
-			return
-		}
+		d.why = d.lists(row.cells)
 		d.add()
 	case t.unclear != nil:
 		t.reject(d.Place, new(*t.unclear))
@@ -210,7 +214,7 @@ func (t *table) noteFailure(d *runDraft, cells map[string]string) {
 	if known && outcome != schemas.EventFinished {
 		return
 	}
-	for _, name := range t.header {
+	for _, name := range t.have {
 		failed, err := strconv.ParseBool(strings.ToLower(cells[name]))
 		if isFailure.MatchString(name) && err == nil && (failed || !known) {
 			d.values[FieldOutcome] = endOf(!failed)
@@ -243,19 +247,9 @@ var sums = []string{
 	"mean", "avg", "average", "median", "std", "stdev", "sd", "sum", "total", "min", "max", "overall",
 }
 
-// findSums decides whether rows with one of the names sums in the first column are sums. If most rows have one,
-// the column may be a setting.
-func (t *table) findSums() {
-	if len(t.header) == 0 {
-		return
-	}
-	values, found := t.values(t.header[0]), 0
-	for _, text := range values {
-		if slices.Contains(sums, strings.ToLower(text)) {
-			found++
-		}
-	}
-	t.hasSums = found > 0 && 2*found <= len(values)
+// isSum reports whether the first cell of a row has one of the names sums.
+func (t *table) isSum(row *record) bool {
+	return len(t.have) > 0 && slices.Contains(sums, strings.ToLower(row.cells[t.have[0]]))
 }
 
 // end adds the runs whose rows are epochs. It returns an error of Options.
@@ -263,21 +257,14 @@ func (t *table) end() error {
 	if t.columns == nil {
 		t.decide()
 	}
-	for _, id := range t.order {
-		run := t.open[id]
+	for _, run := range t.order {
 		d := run.draft
 		for _, field := range []string{
 			FieldEpochSeconds, FieldSeconds, FieldAccuracy, FieldError, FieldEpoch, FieldEpochsDone, FieldLoss,
 		} {
 			delete(d.values, field) // belongs to an epoch
 		}
-		if run.broken == nil {
-			run.broken = t.epochs(run)
-		}
-		if run.broken != nil {
-			t.reject(d.Place, run.broken)
-			continue
-		}
+		d.note(t.epochs(run))
 		d.add()
 	}
 	return t.err
