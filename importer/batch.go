@@ -173,8 +173,9 @@ func (t *table) sge(in *bufio.Reader) error {
 			t.add(record{line: number, broken: refuse(ReasonUnreadable, "", "want an accounting record of SGE")})
 		case len(v) <= 41 || v[41] == "NONE": // else it is a task of a parallel job
 			t.add(record{line: number, cells: map[string]string{
-				"hostname": v[1], "owner": v[3], "jobname": v[4], "jobnumber": v[5], "start_time": v[9], "end_time": v[10],
-				"failed": strconv.FormatBool(v[11] != "0"), "exit_status": v[12], "ru_wallclock": v[13], "slots": v[34],
+				"hostname": v[1], "owner": v[3], "jobname": v[4], "jobnumber": v[5], "start_time": v[9],
+				"end_time": v[10], "failed": strconv.FormatBool(v[11] != "0"), "exit_status": v[12],
+				"ru_wallclock": v[13], "slots": v[34],
 			}})
 		}
 	})

@@ -137,7 +137,8 @@ func mayBe(field, text string) bool {
 func (n *names) metrics() {
 	rank := map[string]int{}
 	choose := func(field, name string, r int) {
-		if n.isRequested(field) || n.isEmpty(name) || !n.fit(field, name) || slices.Contains(otherMeanings, normalize(name)) {
+		isOther := slices.Contains(otherMeanings, normalize(name))
+		if isOther || n.isRequested(field) || n.isEmpty(name) || !n.fit(field, name) {
 			return
 		}
 		if best, known := rank[field]; !known || r < best {

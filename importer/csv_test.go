@@ -280,22 +280,9 @@ func TestReader_CSV(t *testing.T) {
 			"m b64 c2 e10 on runs from 2020-10-21T00:00:00 100s finished\n",
 		},
 		{
-			"states in unknown words", "model,batch,cpus,time_s,state\nm,64,1,100,JOB_STATE_LOST\n", nil,
-			"refused: runs.csv:2: outcome (state): \"job_state_lost\" is not finished, failed or cancelled\n",
-		},
-		{
 			"the time of the day is no duration", "model,batch,cpus,date,time\nm,64,1,2024-03-04,13:57:28\n", nil,
 			"refused: runs.csv:2: duration_seconds: missing in the source: name its column with --columns" +
 				" duration_seconds=NAME\n",
-		},
-		{
-			"runs that are not over, or failed",
-			"model,batch,cpus,time_s,status\nm,64,1,100,RUNNING\nm,64,1,100,FAILED\n",
-			nil,
-			"refused: runs.csv:2: outcome (status): the run is running: only ended runs can be imported\n" +
-				"refused: runs.csv:3: outcome (status): the run ended as failed, and no epoch has a time: " +
-				"nothing can be" +
-				" learned from it\n",
 		},
 		{
 			"columns that are named, and rows that are left out",
@@ -343,8 +330,8 @@ func TestReader_CSV(t *testing.T) {
 	}
 }
 
-const refusedAsUnclear = "refused: runs.csv:2: duration_seconds (time): is it the time of each epoch, or since the start" +
-	" of a run, which may have been resumed? Name the column with --columns epoch_seconds=NAME if it is the time of" +
+const refusedAsUnclear = "refused: runs.csv:2: duration_seconds (time): is it the time of each epoch, or since the" +
+	" start of a run, which may have been resumed? Name the column with --columns epoch_seconds=NAME if it is the time of" +
 	" each\n"
 
 func TestReader_CSVWithARowPerEpoch(t *testing.T) {

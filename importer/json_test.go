@@ -18,15 +18,6 @@ func TestReader_JSONLines(t *testing.T) {
 				" 3:2.25=0.9\n",
 		},
 		{
-			"the whole time", begin + `"epochs":3,"duration_seconds":9.5,"accuracy":0.9}`,
-			"m b64 c2 e3 on runs from 2024-05-01T10:00:00 9.5s finished accuracy 0.9\n",
-		},
-		{
-			"its end, and milliseconds",
-			`{"model":"m","batch":64,"cpus":2,"epochs":3,"duration_seconds":9.5,"ended_at":1714557609500}`,
-			"m b64 c2 e3 on runs from 2024-05-01T10:00:00 9.5s finished\n",
-		},
-		{
 			"a dataset that is no text",
 			begin + `"dataset":"cifar\u000010","epochs":3,"duration_seconds":9.5}`,
 			"refused: runs.jsonl:1: dataset: \"cifar\\x0010\" contains a character that is not printable\n",

@@ -56,9 +56,6 @@ func completePod(cells map[string]string) {
 		cells["devices"] = cells[main+"resources.limits.nvidia.com/gpu"]
 		cells["cpus"] = kubeCPUs(cmp.Or(cells[main+"resources.requests.cpu"], cells[main+"resources.limits.cpu"]))
 	}
-	if succeeded := cells["status.succeeded"]; succeeded != "" || cells["status.failed"] != "" { // a job
-		cells["status.phase"] = endOf(numberOf(succeeded) > 0)
-	}
 	for i := 0; cells[fmt.Sprintf("status.conditions.%d.type", i)] != ""; i++ {
 		condition := fmt.Sprintf("status.conditions.%d.", i)
 		if outcome, _ := outcomeOf(cells[condition+"type"]); outcome != "" && cells[condition+"status"] == "True" {

@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
@@ -127,24 +128,22 @@ func (t *table) sampled(name string) (values []string) {
 }
 
 // check returns an error for a requested column that the table does not have.
-func (t *table) check() error {
-	if len(t.have) == 0 {
-		return nil // no row can be read
+func (t *table) check() (err error) {
+	missing := func(flag, column string) error {
+		if len(t.have) == 0 || slices.Contains(t.have, column) { // without a name no row can be read
+			return nil
+		}
+		return fmt.Errorf("%s: --%s: no such column; it has %s", t.name, flag, strings.Join(t.have, ", "))
 	}
 	for field, column := range t.requested {
-		mayBeFlag := t.columns[FieldCommand] != ""
-		if t.comma != 0 && !mayBeFlag && !slices.Contains(t.have, column) {
-			return fmt.Errorf("%s: --columns %s=%s: no such column; it has %s", t.name, field,
-				column, strings.Join(t.have, ", "))
+		if t.comma != 0 && t.columns[FieldCommand] == "" { // else it may be a flag
+			err = cmp.Or(err, missing("columns "+field+"="+column, column))
 		}
 	}
 	for column := range t.o.Where {
-		if !slices.Contains(t.have, column) {
-			return fmt.Errorf("%s: --where %s: no such column; it has %s", t.name, column,
-				strings.Join(t.have, ", "))
-		}
+		err = cmp.Or(err, missing("where "+column, column))
 	}
-	return nil
+	return err
 }
 
 // noValue are texts of cells without a value.
