@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -86,10 +85,7 @@ func (t *table) isStep(id string) bool {
 
 // commandFields maps fields of a run to the names of the flags that set them.
 func commandFields(flags map[string]string) map[string]string {
-	n := names{
-		have:   slices.Sorted(maps.Keys(flags)),
-		values: func(name string) []string { return []string{flags[name]} },
-	}
+	n := namesOf(flags)
 	found := map[string]string{}
 	for _, f := range fieldNames {
 		switch f.field {
@@ -157,27 +153,6 @@ func (t *table) blocks(in *bufio.Reader) error {
 			t.add(block)
 		}
 		block = record{line: number + 1, cells: map[string]string{}}
-	})
-}
-
-// sgeLine is a record of the accounting file of SGE, whose values are separated by colons.
-var sgeLine = regexp.MustCompile(`^(?:[^:]*:){5}\d+:(?:[^:]*:){2}\d+:\d+:\d+:\d+:\d+:(?:[^:]*:){20}`)
-
-// sge reads the accounting file of SGE: a row per job, with the names that qacct gives to the values.
-func (t *table) sge(in *bufio.Reader) error {
-	return eachLine(in, func(number int, text []byte) {
-		v := strings.Split(string(text), ":")
-		switch {
-		case text[0] == '#':
-		case !sgeLine.Match(text) || len(v) <= 34:
-			t.add(record{line: number, broken: refuse(ReasonUnreadable, "", "want an accounting record of SGE")})
-		case len(v) <= 41 || v[41] == "NONE": // else it is a task of a parallel job
-			t.add(record{line: number, cells: map[string]string{
-				"hostname": v[1], "owner": v[3], "jobname": v[4], "jobnumber": v[5], "start_time": v[9],
-				"end_time": v[10], "failed": strconv.FormatBool(v[11] != "0"), "exit_status": v[12],
-				"ru_wallclock": v[13], "slots": v[34],
-			}})
-		}
 	})
 }
 

@@ -108,13 +108,10 @@ func TestReader_JobsWithoutCommands(t *testing.T) {
 		"start_time  Mon Mar  1 10:00:00 2021\nslots  8\nexit_status  0\nru_wallclock  3600s\n" +
 		"==========\njobname  x\njobnumber  102\nexit_status  1\n"
 	const want = "resnet b0 c8 e10 on gpu01 from 2021-03-01T10:00:00 3600s finished\n"
-	const begin = "sge:0:1614592700:1614592800:1614596400:"
-	const end = ":0:3600:1:2:0:0:0:0:0:1:0:0:0:0:0:0:0:1:2:NONE:d:smp:8:0\n"
-	const accounting = "# Version: 8.1\nq:gpu01:u:ada:resnet:101:" + begin + "0" + end + "q:g:u:a:m:102:" + begin + "1" + end
 	const aligned = "jobid name host  start      cpus state     runtime note\n" +
 		"101   resnet gpu01 1614592800 8    COMPLETED 3600   a b\n" +
 		"102   resnet gpu01 1614592800 8    FAILED    60      c\n"
-	for _, text := range []string{document, blocks, accounting, aligned} {
+	for _, text := range []string{document, blocks, aligned} {
 		o := importer.Options{Now: now, Defaults: map[string]string{"epochs": "10"}, Zone: time.UTC}
 		if got := brief(read(t, o, "jobs.txt", text)); !strings.HasPrefix(got, want+"refused: ") {
 			t.Errorf("got %s\nwant %s and a refusal", got, want)

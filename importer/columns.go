@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -15,7 +16,7 @@ import (
 // names are the names of the fields or columns of a source, with some of their values.
 type names struct {
 	have      []string
-	values    func(name string) []string // some values, without empty ones; nil: none is known
+	values    func(name string) []string // some values, without empty ones
 	requested map[string]string          // field to the name that the user gave
 	columns   map[string]string          // field to name; nil: not decided
 }
@@ -39,8 +40,15 @@ func (n *names) decide() {
 		}
 	}
 	n.metrics()
-	if n.values != nil {
-		n.decideEpochs()
+}
+
+// namesOf returns the names of one value each.
+func namesOf(cells map[string]string) names {
+	return names{
+		have: slices.Sorted(maps.Keys(cells)),
+		values: func(name string) []string {
+			return slices.DeleteFunc([]string{cells[name]}, func(v string) bool { return v == "" })
+		},
 	}
 }
 
@@ -54,12 +62,12 @@ func (n *names) known(field, known string) string {
 		at := slices.IndexFunc(meanings, func(m string) bool { return slices.Contains(possible, m) })
 		_, unit := output.CutUnit(name)
 		unit = max(unit, 1) // seconds are more exact than minutes
-		if at < 0 || at > bestAt || at == bestAt && unit >= bestUnit || n.isEmpty(name) {
+		if at < 0 || at > bestAt || at == bestAt && unit >= bestUnit || len(n.values(name)) == 0 {
 			continue
 		}
-		// The own name of a field is always used, so that its wrong values are refused. But "error" may
-		// be a message. An unknown word of an outcome may be a failure.
-		isOwn := at == 0 && compact(name) == meanings[0] && field != FieldError
+		// The own name of a field is always used, so that its wrong values are refused. An unknown word of an
+		// outcome may be a failure.
+		isOwn := at == 0 && compact(name) == meanings[0]
 		isOutcome := field == FieldOutcome && !exitCode.MatchString(name)
 		if isOwn || isOutcome || n.fit(field, name) {
 			best, bestAt, bestUnit = name, at, unit
@@ -68,14 +76,8 @@ func (n *names) known(field, known string) string {
 	return best
 }
 
-// isEmpty reports whether a column has no value.
-func (n *names) isEmpty(name string) bool { return n.values != nil && len(n.values(name)) == 0 }
-
 // fit reports whether most of the values of a column may be those of a field.
 func (n *names) fit(field, name string) bool {
-	if n.values == nil {
-		return true
-	}
 	has := func(names ...string) bool {
 		return slices.ContainsFunc(n.have, func(name string) bool { return slices.Contains(names, compact(name)) })
 	}
@@ -98,7 +100,7 @@ func (n *names) fit(field, name string) bool {
 			good++
 		}
 	}
-	return 2*good >= len(values)
+	return len(values) > 0 && 2*good >= len(values)
 }
 
 var clockForm = regexp.MustCompile(`^\d{1,2}:\d\d:\d\d(?:\.\d+)?$`)
@@ -138,7 +140,7 @@ func (n *names) metrics() {
 	rank := map[string]int{}
 	choose := func(field, name string, r int) {
 		isOther := slices.Contains(otherMeanings, normalize(name))
-		if isOther || n.isRequested(field) || n.isEmpty(name) || !n.fit(field, name) {
+		if isOther || n.isRequested(field) || !n.fit(field, name) {
 			return
 		}
 		if best, known := rank[field]; !known || r < best {
@@ -160,9 +162,6 @@ func (n *names) metrics() {
 		case c.Quantity == output.QuantityLoss && !c.IsHeldOut:
 			choose(FieldLoss, name, c.Rank)
 		case c.IsTraining:
-			if !n.isRequested(FieldAccuracy) && n.columns[FieldAccuracy] == name {
-				delete(n.columns, FieldAccuracy)
-			}
 		case c.Quantity == output.QuantityAccuracy:
 			choose(FieldAccuracy, name, c.Rank)
 		case c.Quantity == output.QuantityErrorRate:

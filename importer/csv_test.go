@@ -330,9 +330,9 @@ func TestReader_CSV(t *testing.T) {
 	}
 }
 
-const refusedAsUnclear = "refused: runs.csv:2: duration_seconds (time): is it the time of each epoch, or since the" +
-	" start of a run, which may have been resumed? Name the column with --columns epoch_seconds=NAME if it is the time of" +
-	" each\n"
+const refusedAsUnclear = "refused: runs.csv:2: duration_seconds (time): is it the time of each epoch, or since" +
+	" the start of a run, which may have been resumed? Name the column with --columns epoch_seconds=NAME if it is the" +
+	" time of each\n"
 
 func TestReader_CSVWithARowPerEpoch(t *testing.T) {
 	for _, c := range []struct {

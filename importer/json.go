@@ -96,7 +96,8 @@ func (t *table) areRows(element json.RawMessage, object map[string]json.RawMessa
 	of := func(fields map[string]json.RawMessage) map[string]string {
 		cells := map[string]string{}
 		flatten(cells, "", fields)
-		n := names{have: slices.Sorted(maps.Keys(cells)), requested: t.requested}
+		n := namesOf(cells)
+		n.requested = t.requested
 		n.decide()
 		return n.columns
 	}

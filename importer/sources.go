@@ -50,8 +50,6 @@ func (r *Reader) File(name string, file io.Reader) error {
 	switch {
 	case pbsLine.Match(firstLine):
 		read = t.pbs
-	case sgeLine.Match(firstLine):
-		read = t.sge
 	case bytes.HasPrefix(firstLine, []byte("Accounting information about jobs")):
 		t.unreadable("the report of bacct has no years in its dates: import what bjobs -a -json -o" +
 			" 'jobid job_name stat run_time start_time finish_time slots command' prints")
@@ -60,6 +58,9 @@ func (r *Reader) File(name string, file io.Reader) error {
 		read = t.blocks
 	case bytes.HasPrefix(bytes.TrimLeft(begin, "[ \t\r\n"), []byte("{")) && !isTable:
 		read = t.json
+	case bytes.Count(firstLine, []byte(":")) > 40:
+		t.unreadable("the accounting file of SGE is not read: import what qacct -j prints")
+		return nil
 	}
 	if err := read(in); err != nil {
 		return fmt.Errorf("read %s: %w", name, err)

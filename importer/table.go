@@ -80,6 +80,7 @@ func (t *table) decide() {
 		}
 	}
 	t.names.decide()
+	t.decideEpochs()
 	t.phase = t.phaseColumn()
 	if t.err = t.check(); t.err != nil {
 		return

@@ -9,8 +9,8 @@ import (
 	"courier/runner/output"
 )
 
-// fieldNames lists the names of the fields in sources; the first is the field itself. Accuracies,
-// errors and losses are also found by the vocabulary of package output.
+// fieldNames lists the names of the fields in sources; the first is the field itself. Accuracies, errors and
+// losses are found by the vocabulary of package output.
 var fieldNames = []struct {
 	field string
 	known string
@@ -46,8 +46,8 @@ var fieldNames = []struct {
 		" completed completed_at completion_time end_date stop_time end_timestamp" +
 		" training_end_time end_time_utc time_end status_completion_time completion_date" +
 		" end_server_timestamp end_ts finish_date stopped_at gmt_finish_time ende"},
-	{FieldAccuracy, "accuracy final_accuracy"},
-	{FieldError, "error error_rate"},
+	{FieldAccuracy, ""},
+	{FieldError, ""},
 	{FieldConcurrentJobs, "concurrent_jobs njobs jobs"},
 	{FieldNodes, "nodes node host hostname node_list node_name exec_host spec_node_name"},
 	{FieldNodeCores, "node_cores"},
@@ -60,7 +60,7 @@ var fieldNames = []struct {
 	{FieldEpoch, "epoch training_iteration epoch_number"},
 	{FieldEpochSeconds, "epoch_seconds epoch_time epoch_duration time_per_epoch seconds_per_epoch" +
 		" sec_per_epoch duration_per_epoch time_this_iter time_epoch epoch_runtime time_this_epoch dur"},
-	{FieldLoss, "loss train_loss training_loss"},
+	{FieldLoss, ""},
 	{FieldCommand, "command user_command submit_line submit_cmd command_line cmdline args arguments"},
 	{FieldTimeLimit, "time_limit time_limit_raw time_limit_number resource_list_walltime"},
 	{FieldDevices, "devices num_devices n_devices gpus num_gpus n_gpus n_gpu gpu_num gpu_count world_size" +
