@@ -45,7 +45,8 @@ func (r *Reader) File(name string, file io.Reader) error {
 	firstLine = bytes.TrimSpace(firstLine)
 	extension := strings.ToLower(path.Ext(name))
 	isTable := extension == ".csv" || extension == ".tsv"
-	t := r.newTable(name)
+	t := &table{Reader: r, name: name, open: map[string]*epochRun{}}
+	t.names = names{values: t.sampled, requested: r.o.Columns}
 	read := t.csv
 	switch {
 	case pbsLine.Match(firstLine):

@@ -43,12 +43,6 @@ type table struct {
 	err       error // of Options
 }
 
-func (r *Reader) newTable(name string) *table {
-	t := &table{Reader: r, name: name, open: map[string]*epochRun{}}
-	t.names = names{values: t.sampled, requested: r.o.Columns}
-	return t
-}
-
 // add takes a row.
 func (t *table) add(row record) {
 	switch {
@@ -94,13 +88,8 @@ func (t *table) decide() {
 	}
 	maps.Copy(t.found.Columns, t.columns)
 	t.noteUnused()
-	found := 0
-	for i := range t.sample {
-		if t.isSum(&t.sample[i]) {
-			found++
-		}
-	}
-	t.hasSums = 2*found <= len(t.sample)
+	other := slices.DeleteFunc(slices.Clone(t.sample), t.isSum)
+	t.hasSums = 2*len(other) >= len(t.sample)
 	for i := range t.sample {
 		t.row(&t.sample[i])
 	}
@@ -191,7 +180,7 @@ func (t *table) row(row *record) {
 	t.complete(d, row.cells)
 	switch {
 	case t.isOfJobs() && t.isStep(d.values[FieldRunID]):
-	case t.hasSums && t.isSum(row):
+	case t.hasSums && t.isSum(*row):
 		t.reject(d.Place, refuse(ReasonInvalid, "", "the row %q sums up others: it is no run or epoch",
 			schemas.Clip(row.cells[t.have[0]])))
 	case row.broken != nil && (!perEpoch || len(row.cells) == 0): // epochs may lack cells
@@ -248,7 +237,7 @@ var sums = []string{
 }
 
 // isSum reports whether the first cell of a row has one of the names sums.
-func (t *table) isSum(row *record) bool {
+func (t *table) isSum(row record) bool {
 	return len(t.have) > 0 && slices.Contains(sums, strings.ToLower(row.cells[t.have[0]]))
 }
 
