@@ -3,12 +3,16 @@
 import gc
 import os
 import sys
+import time
+import types
 import unittest
 import weakref
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "src"))
 
 from courier_instrument._loop import Position, batch_size  # noqa: E402
+from courier_instrument._passes import Loader  # noqa: E402
+from courier_instrument._torch import Torch  # noqa: E402
 
 
 class Arguments:
@@ -220,6 +224,31 @@ class LoopTest(unittest.TestCase):
         self.assertIsNone(train())
         self.assertEqual(self.values(), [0])
         self.assertEqual(own(), {"self": self} if sys.version_info < (3, 13) else own())
+
+
+class TrainingsTest(unittest.TestCase):
+    def test_another_training_of_the_script_does_not_count(self):
+        units, nothing = [], lambda *args, **fields: {}
+        torch = Torch(types.SimpleNamespace(
+            fit=None, base_for=lambda number: 0, announce=nothing, send=nothing, logged_between=nothing,
+            unit=lambda fit, number, *fields: units.append(number)))
+
+        def train(loader, optimizer):
+            p = torch.begin_pass(Loader(loader, 0.0, 2), time.perf_counter())
+            for _ in range(2):
+                torch.deliver(p, p.last, time.perf_counter())
+                torch.step(optimizer, time.perf_counter())
+            torch.end(p, True, time.perf_counter())
+
+        first, second = object(), object()
+        for epoch in range(2):
+            train(1, first)
+        for epoch in range(2, 4):  # a second phase
+            train(2, first)
+        for epoch in range(3):
+            train(3, second)
+        torch.finish(time.perf_counter())
+        self.assertEqual(units, [1, 2, 3, 4])
 
 
 if __name__ == "__main__":

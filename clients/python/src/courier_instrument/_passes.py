@@ -44,6 +44,7 @@ class Unit:
     def __init__(self, began, position):
         self.began, self.ended, self.until = began, None, None  # until: of the values that were logged
         self.position = position  # of the script in its loop over epochs; None: unknown
+        self.loop = None  # that loop
         self.last = began  # the last event within it, without evaluations
         self.loaders = {}  # by their keys
         self.counts = collections.Counter()  # batches by loader

@@ -46,7 +46,7 @@ class Torch(Tracker):
         self.open = kept
         self._loop = _loop.Position()
         self._base = 0  # epochs before the first one of this process
-        self._number = 0  # of the last unit
+        self._number, self._counted = 0, None  # of the last unit that counts, and that
         self._batch_size = None  # of steps without a loader
 
     def position(self, is_step=False):
@@ -99,7 +99,7 @@ class Torch(Tracker):
         elif unit is not None and not unit.loaders and unit.steps == 1:
             if not self._batch_size and not self._number:  # the first epoch decides for all
                 self._batch_size = _loop.batch_size() or None
-        if now >= self._next_progress and unit is not None and unit.length:
+        if now >= self._next_progress and unit is not None and unit.length and not unit.is_partial:
             self._next_progress = now + PROGRESS_SECONDS
             self._session.send("progress", may_be_lost=True, batches=unit.batches, of=unit.length)
 
@@ -139,6 +139,8 @@ class Torch(Tracker):
         return unit is not None and not (self._session.fit or unit.position is None and self._loop.counts_steps)
 
     def _announce(self, unit):
+        unit.loop = unit.position and self._loop.loop
+        unit.is_partial |= self._is_other(unit)
         if not self._number and self._is_epoch(unit):
             self._base = self._session.base_for(1) + self._done_before(unit.position)
             self._session.announce(unit.began)
@@ -157,12 +159,20 @@ class Torch(Tracker):
     def _report(self, unit):
         if unit.is_partial or not self._is_epoch(unit):
             return
-        self._number += 1
+        self._number, self._counted = self._number + 1, unit
         fields = dict(_measured(unit), **self._session.logged_between(unit.began, unit.until))
         fields.setdefault("batch_size", self._batch_size)
         fields.update(evaluation=sum(e - b for b, e in unit.evaluations) or None,
                       loop=unit.position is not None or None)
         self._session.unit(self, self._base + self._number, unit.began, unit.ended, fields)
+
+    def _is_other(self, unit):
+        """Whether a unit is of another training than the units that count: in another loop, with other loaders and
+        optimizers. A second phase of a training has one of them in common."""
+        before = self._counted
+        return bool(before and unit.loop is not before.loop and before.loaders and unit.loaders
+                    and before.loaders.keys().isdisjoint(unit.loaders)
+                    and before.optimizers.keys().isdisjoint(unit.optimizers))
 
     def take(self):
         """What the passes show about the unit of a framework that ends now."""
