@@ -29,7 +29,7 @@ const minFirstEpoch = 20 * time.Millisecond
 // isRetold reports whether the epochs that are held are of an earlier training: the single line of the first one
 // says that it took longer than the command has run, or they are said to be tests.
 func (r *recogniser) isRetold() bool {
-	if r.isTested && !slices.ContainsFunc(r.held, func(b *block) bool { return b.hasTraining }) {
+	if r.isTested && !slices.ContainsFunc(r.held, r.isTraining) {
 		return true
 	}
 	limit := (r.readAt.Sub(r.beganAt) + time.Second).Seconds() // times may be rounded
@@ -37,6 +37,12 @@ func (r *recogniser) isRetold() bool {
 		return x.name.kind == kindTime && x.name.flags&flagTotal == 0 && validSeconds(x.value) > limit
 	}
 	return !r.beganAt.IsZero() && r.held[0].lines == 1 && slices.ContainsFunc(r.held[0].readings, isLonger)
+}
+
+// isTraining reports whether a block has a result of a training, or a loss of an epoch that is not of held-out data.
+func (r *recogniser) isTraining(b *block) bool {
+	loss, _ := chooseLoss(b)
+	return b.hasTraining || r.class == countsEpochs && loss != nil && loss.scope < scopeTest
 }
 
 // confirms reports whether the epochs that are held are trusted.
@@ -87,15 +93,17 @@ func (r *recogniser) isEvident() bool {
 }
 
 // Bounds of the ratio of the time until epoch 0 was printed to the shortest time until the next number. Below the
-// least one it came before the training, and above the most one it was the first epoch.
+// least one it came before the training, and above the most one it was the first epoch. Between them it came before
+// the training if several later epochs are longer.
 const (
 	leastEarly = 0.5
 	mostEarly  = 0.85
+	fewLater   = 3
 )
 
 // mayBeInitial reports whether the first block may be an evaluation before the first epoch or a heading, printed as
 // epoch 0, and no other block shows that yet. It is if the next one has a training or batches and it has none, if it
-// came or took less time than an epoch takes, or if the numbers reach the requested one. Then it is dropped.
+// took less time than an epoch takes, or if the numbers end above the requested one. Then it is dropped.
 func (r *recogniser) mayBeInitial() bool {
 	b, last := r.held[0], r.held[len(r.held)-1]
 	isFromZero := r.requested > 0 && r.followed.total == float64(r.requested-1) // 0/2 of 3
@@ -104,12 +112,16 @@ func (r *recogniser) mayBeInitial() bool {
 	}
 	early := r.earliness()
 	isOver := r.requested > 0 && last.number > r.requested
+	if r.isAtEnd && last.number == r.requested {
+		return false
+	}
 	if len(r.held) == 1 {
 		return !b.hasTraining || early < mostEarly
 	}
 	next := r.held[1]
 	isTrained := next.hasTraining && !b.hasTraining || next.hasBatches && !b.hasBatches
-	if !isOver && !isTrained && early >= leastEarly && (early >= mostEarly || len(r.held) == 2) {
+	isLong := early >= mostEarly || len(r.held) <= fewLater && !r.isAtEnd
+	if !isOver && !isTrained && early >= leastEarly && isLong {
 		return early < mostEarly
 	}
 	r.startedAt = b.end

@@ -179,7 +179,7 @@ func (s *scanner) lookUp(t []byte, isFinal bool) bool {
 	}
 	s.name.endsApart = w.scope != scopeNone && !s.isPart
 	s.name.isApart = s.name.isApart || s.name.endsApart
-	if w.flags&(flagFile|flagExtension) == 0 || !s.line.has(isMain) { // but not in "loss: 0.5, saved a.ckpt"
+	if w.flags&flagFile == 0 || !s.line.has(isMain) { // but not in "loss: 0.5, saved a.ckpt"
 		s.flags |= w.flags
 	}
 	if w.kind != kindNone && w.kind != kindTime || w.counter >= countsRounds {

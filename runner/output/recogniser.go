@@ -105,7 +105,7 @@ func (r *recogniser) line(text []byte, at time.Time) []EpochReport {
 
 func (r *recogniser) read(text []byte) {
 	l := r.scanner.scan(text)
-	isRead := l.flags&(flagFile|flagExtension) != 0 && l.flags&flagSave == 0
+	isRead := l.flags&flagFile != 0 && l.flags&flagSave == 0
 	if isRead && !l.has(isTrainingLoss) {
 		r.noteFile(l)
 	}

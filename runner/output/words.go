@@ -206,8 +206,8 @@ var definitions = []struct {
 	{word{flags: flagSummary}, "train_runtime"},
 	{word{flags: flagIndirect}, "key tag metric_name"},
 	{word{flags: flagLocation}, "py cpp cc scala java"},
-	{word{flags: flagExtension}, "pth pt h5 keras pkl npz safetensors tar onnx"},
-	{word{flags: flagFile | flagExtension}, "ckpt"},
+	{word{flags: flagExtension}, "h5 pkl npz tar"},
+	{word{flags: flagFile | flagExtension}, "ckpt pth pt keras safetensors onnx"},
 	{word{counter: countsInner, flags: flagExcluded | flagClass}, "class"},
 	{word{flags: flagBytes}, "b kb mb gb kib mib gib tb bytes"},
 }
