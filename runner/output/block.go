@@ -230,7 +230,8 @@ func isReading(f *field) bool {
 		return false
 	}
 	if n.kind == kindNone {
-		return f.unit == unitTime || n.isScope() && n.end > 0 && !f.isWhole && f.unit == unitNone
+		isNumber := !f.isWhole && (f.unit == unitNone || f.unit == unitPercent)
+		return f.unit == unitTime || n.isScope() && n.end > 0 && isNumber
 	}
 	if n.kind == kindTime {
 		return f.unit == unitTime || f.unit == unitNone

@@ -29,12 +29,9 @@ func (r *recogniser) advance(l *line, s sighting, metrics int) bool {
 		if r.isConfirmed {
 			return true
 		}
-		isPart, isNext := r.class == countsPart, r.current != nil && s.number == r.current.number+1
-		if !(isPart && isNext && s.track.class == countsEpochs) {
+		isNext := r.current != nil && s.number == r.current.number+1
+		if !isNext || r.class != countsPart || s.track.class != countsEpochs {
 			r.drop()
-		}
-		if isPart {
-			r.stage = r.numberLine
 		}
 		r.class = s.track.class
 	}
