@@ -195,7 +195,7 @@ func (r *recogniser) comesAfter(l *line, number *field) bool {
 	hasLines := r.next.hasTraining || r.next.hasBatches && isOver
 	isValue := func(f field) bool { return !f.isWhole }
 	isHeading := l.scope == scopeTrain && l.flags&flagEnd == 0 && !slices.ContainsFunc(l.fields, isValue)
-	return hasLines && !isHeading && l.template != r.stage && r.progressOf(l, number) == noProgress
+	return hasLines && !isHeading && r.progressOf(l, number) == noProgress
 }
 
 // take adds a line to the block that it belongs to.

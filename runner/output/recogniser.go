@@ -1,9 +1,6 @@
 package output
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // recogniser finds the epochs in the output of a training program. It is not safe for concurrent use.
 type recogniser struct {
@@ -14,7 +11,6 @@ type recogniser struct {
 	class     counter // that is followed; nothing before the first number
 	followed  *track  // that opened the current block
 	ranks     float64 // N of a column of ranks i/N; -1: ranks as in "0:"; 0: none
-	stage     uint64  // template of the lines that count the epochs of another part of the training
 	source    uint64  // the rank or process that is followed; 0: any
 	isSourced bool    // the line has one
 	section   scope   // of a heading
@@ -127,13 +123,6 @@ func (r *recogniser) read(text []byte) {
 		r.suggests.note(l, metrics)
 	}
 	s, hasNumber := r.find(l)
-	isOfStage := func(f field) bool { // such as a warm-up, whose total is not the requested one
-		return f.name.counter == countsEpochs && f.total > 0 && classOf(&f, r.requested) == countsPart
-	}
-	if !hasNumber && slices.ContainsFunc(l.fields, isOfStage) {
-		r.next, r.stage = newBlock(), l.template
-		return
-	}
 	if hasNumber && l.flags&flagForeign != 0 && !r.isAsked(s.field) {
 		return // resumed at epoch 3
 	}
