@@ -212,9 +212,6 @@ func (r *recogniser) beginOf(b *block) time.Time {
 		return b.begin
 	}
 	started := r.startedAt
-	if b.lines == 1 && started.IsZero() {
-		started = r.tableAt
-	}
 	next := following.end.Sub(b.end)
 	if first := b.end.Sub(started); first < mostUneven*next && next < mostUneven*first {
 		return started

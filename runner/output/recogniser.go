@@ -32,7 +32,6 @@ type recogniser struct {
 	isConfirmed   bool
 	stepsPerEpoch uint32    // of an output that counts steps alone
 	beganAt       time.Time // when the command was started; zero: unknown
-	tableAt       time.Time // when the head of a table came, before the first epoch
 	startedAt     time.Time // when a heading said that the training starts; zero: none did
 	headedAt      time.Time // when the last heading of an epoch came
 	gap           float64   // from the last batch of an epoch to the heading of the next one, to its time before
@@ -107,9 +106,6 @@ func (r *recogniser) read(text []byte) {
 	}
 	isTable := r.table.read(&r.scanner)
 	if isTable && len(l.fields) == 0 {
-		if r.current == nil {
-			r.tableAt = r.at
-		}
 		return
 	}
 	metrics := metricsOf(l)
