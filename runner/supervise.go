@@ -165,6 +165,7 @@ func (j *job) readOutput(c outputChunk) {
 // readInside takes a line of the instrumentation.
 func (j *job) readInside(c outputChunk) {
 	j.merge.Line(c.stream, c.data, c.at)
+	j.output.SetMeasured(j.merge.Known())
 	j.addMeasured(false)
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/stat"
 )
 
 // spread is a sum of squares of logarithms about their mean, and its degrees of freedom.
@@ -168,13 +169,8 @@ func clipAround(values []float64, distance float64) []float64 {
 const maxDeviation = 1.0
 
 func centered(values []float64) []float64 {
-	mean, all := 0.0, make([]float64, len(values))
-	for _, v := range values {
-		mean += v / float64(len(values))
-	}
-	for i, v := range values {
-		all[i] = v - mean
-	}
+	all := slices.Clone(values)
+	floats.AddConst(-stat.Mean(values, nil), all)
 	return all
 }
 

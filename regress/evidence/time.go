@@ -65,11 +65,16 @@ func (t *TimeModel) curves() []*compiledCurve {
 }
 
 // newUsualCurve returns how runs of a model go on from each point to the next: the median of the
-// configurations that ran so far, relative to the first epoch.
+// configurations that ran so far, relative to the pace.
 func newUsualCurve(curves []*compiledCurve, paceVariance float64) *compiledCurve {
+	var points []int
+	for _, c := range curves {
+		points = append(points, c.Points...)
+	}
+	slices.Sort(points)
 	t := &ConfigurationTimes{}
 	location, before := 0., 1
-	for _, n := range allPoints(curves) {
+	for _, n := range slices.Compact(points) {
 		var growth []float64
 		for _, c := range curves {
 			if c.longest() >= n {
@@ -80,16 +85,11 @@ func newUsualCurve(curves []*compiledCurve, paceVariance float64) *compiledCurve
 		t.addPoint(n, posterior{location: location})
 		before = n
 	}
-	return newCompiledCurve(t, paceVariance)
-}
-
-// allPoints returns the points of all curves in order.
-func allPoints(curves []*compiledCurve) (points []int) {
-	for _, c := range curves {
-		points = append(points, c.Points...)
+	pace := newCompiledCurve(t, paceVariance).pace()
+	for k := range t.Location {
+		t.Location[k] -= pace
 	}
-	slices.Sort(points)
-	return slices.Compact(points)
+	return newCompiledCurve(t, paceVariance)
 }
 
 // observations returns the paces of the configurations, which are sorted by node type.
@@ -133,10 +133,10 @@ func (t *TimeModel) smooth() {
 	}
 }
 
-// newTypicalCurve returns the usual course of the runs of a model, relative to their pace: what first
-// epochs and trends add. A configuration that never ran is predicted by it.
+// newTypicalCurve returns the usual curve of the runs of a model, relative to their pace, with how much the
+// configurations differ from it. A configuration that never ran is predicted by it.
 func newTypicalCurve(curves []*compiledCurve, paceVariance float64) *compiledCurve {
-	t := &ConfigurationTimes{}
+	t := newUsualCurve(curves, paceVariance).ConfigurationTimes
 	var variances, degrees []float64
 	for _, c := range curves {
 		last := len(c.Points) - 1
@@ -145,33 +145,30 @@ func newTypicalCurve(curves []*compiledCurve, paceVariance float64) *compiledCur
 		degrees = append(degrees, c.Degrees[last])
 	}
 	run, free := Median(variances), min(Median(degrees), 4+float64(len(curves)))
-	for _, n := range allPoints(curves) {
-		of := typicalPoint(curves, n)
-		t.addPoint(n, posterior{of.mean, of.variance, run, free})
+	for k, n := range t.Points {
+		t.RunVariance[k], t.Degrees[k] = run, free
+		t.LocationVariance[k] = shapeVariance(curves, n, t.Location[k])
 	}
 	return newCompiledCurve(t, paceVariance)
 }
 
-// typicalPoint returns the usual log seconds of n epochs, relative to the pace.
-func typicalPoint(curves []*compiledCurve, n int) estimate {
+// shapeVariance returns the variance of the log seconds of n epochs, relative to the pace, about the usual ones.
+func shapeVariance(curves []*compiledCurve, n int, usual float64) float64 {
 	const alone, deviation, weight = 0.01, 0.02, 2
-	var ratios []float64
+	squares, number := weight*deviation*deviation, 0.0
 	for _, c := range curves {
 		if c.longest() > 1 {
-			ratios = append(ratios, math.Log(c.total(n))-c.pace())
+			x := math.Log(c.total(n)) - c.pace() - usual
+			squares, number = squares+x*x, number+1
 		}
 	}
-	switch len(ratios) {
+	switch number {
 	case 0:
-		return estimate{mean: math.Log(float64(n))}
+		return 0
 	case 1:
-		return estimate{ratios[0], alone}
+		return alone
 	}
-	m, squares := Median(ratios), weight*deviation*deviation
-	for _, x := range ratios {
-		squares += (x - m) * (x - m)
-	}
-	return estimate{m, squares / (weight + float64(len(ratios)) - 1)}
+	return squares / (weight + number - 1)
 }
 
 // include extends the range by a point.

@@ -38,6 +38,7 @@ type Merge struct {
 	world         uint32    // processes that train together
 	base          uint32    // epochs of earlier processes
 	last          uint32    // last measured epoch
+	lastKnown     uint32    // last one of a known loop
 	begun         time.Time // when the script's loop over epochs began, if its epochs are printed
 	loopBatchSize uint32    // of the batches of that loop; 0: unknown
 	offset        uint32    // of the printed numbers
@@ -100,6 +101,9 @@ func (m *Merge) Restart() {
 // IsMeasuring reports whether the epochs come from inside the training.
 func (m *Merge) IsMeasuring() bool { return m != nil && m.state == measured }
 
+// Known returns how many epochs of a framework or of the script's loop have ended.
+func (m *Merge) Known() uint32 { return m.lastKnown }
+
 // Notes returns the messages for the user since the previous call.
 func (m *Merge) Notes() []string {
 	notes := m.notes
@@ -153,11 +157,15 @@ func (m *Merge) addUnit(msg *message, at time.Time) {
 		At:        endedAt,
 	}, msg.Values)
 	m.last, m.unitAt, m.progress = number, endedAt, progress{}
+	isKnown := msg.IsLoop || msg.Source != "torch"
+	if isKnown {
+		m.lastKnown = number
+	}
 	m.units = append(m.units, unit{
 		report:    r,
 		beganAt:   endedAt.Add(-seconds(msg.Seconds * float64(r.Epochs))),
 		arrivedAt: at,
-		isKnown:   msg.IsLoop || msg.Source != "torch",
+		isKnown:   isKnown,
 	})
 }
 

@@ -50,6 +50,9 @@ func (r *recogniser) confirms() bool {
 	if r.isRetold() {
 		return false
 	}
+	if last := r.held[len(r.held)-1]; last.hasResults && last.number <= r.measured {
+		return true
+	}
 	if r.class == countsEpochs {
 		return r.rises > 0 && r.isEvident() && !r.mayBeInitial()
 	}

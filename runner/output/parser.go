@@ -40,6 +40,10 @@ func (p *Parser) SetEpochs(n uint32) { p.recogniser.requested = int(n) }
 // SetStart sets when the command was started, if it is known. It must be called before Write.
 func (p *Parser) SetStart(at time.Time) { p.recogniser.beganAt = at }
 
+// SetMeasured sets how many epochs of the job's own loop have ended, if they are measured inside the training. The
+// output need not confirm its numbers up to there.
+func (p *Parser) SetMeasured(n uint32) { p.recogniser.measured = int(n) }
+
 // Restart returns a parser of the same format for a command that was restarted. The command may
 // count epochs and time from zero, and an unfinished line is discarded.
 func (p *Parser) Restart() *Parser {

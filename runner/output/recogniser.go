@@ -5,6 +5,7 @@ import "time"
 // recogniser finds the epochs in the output of a training program. It is not safe for concurrent use.
 type recogniser struct {
 	requested int
+	measured  int // epochs that have ended, see SetMeasured
 	scanner   scanner
 	table     table
 	tracks    map[uint64]*track

@@ -177,6 +177,17 @@ func TestParser_TimesEpochs(t *testing.T) {
 	}
 }
 
+// Numbers up to the epochs that were measured inside the training need no confirmation.
+func TestParser_TrustsNumbersOfMeasuredEpochs(t *testing.T) {
+	for measured, want := range []int{0, 2} {
+		p := newParserFor(t, 5)
+		p.SetMeasured(uint32(measured))
+		if got := p.Write(0, []byte("[1/5] loss: 0.5\n[2/5] loss: 0.4\n"), noon); len(got) != want {
+			t.Errorf("%q with %d measured epochs, want %d", format(got), measured, want)
+		}
+	}
+}
+
 // If only the last state of a bar is drawn, the time until then is that of all epochs.
 func TestParser_TakesALoneNumberForAllEpochs(t *testing.T) {
 	p := newParserFor(t, 5)
