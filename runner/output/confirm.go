@@ -104,6 +104,9 @@ const (
 	fewLater   = 3
 )
 
+// shortRun is the length of a run whose epochs may wait for its end, which shows whether epoch 0 was one.
+const shortRun = 20 * time.Second
+
 // mayBeInitial reports whether the first block may be an evaluation before the first epoch or a heading, printed as
 // epoch 0, and no other block shows that yet. It is if the next one has a training or batches and it has none, if it
 // took less time than an epoch takes, or if the numbers end above the requested one. Then it is dropped.
@@ -113,19 +116,21 @@ func (r *recogniser) mayBeInitial() bool {
 	if b.printed != 0 || b.number != 1 || b.hasBatches || isFromZero {
 		return false
 	}
-	early := r.earliness()
+	early, length := r.earliness()
 	isOver := r.requested > 0 && last.number > r.requested
 	if r.isAtEnd && last.number == r.requested {
 		return false
 	}
+	mayWait := b.hasResults && r.startedAt.IsZero() && r.requested > 0 && !r.isAtEnd
+	isShort := mayWait && length*time.Duration(r.requested) < shortRun
 	if len(r.held) == 1 {
-		return !b.hasTraining || early < mostEarly
+		return !b.hasTraining || early < mostEarly || isShort
 	}
 	next := r.held[1]
 	isTrained := next.hasTraining && !b.hasTraining || next.hasBatches && !b.hasBatches
 	isLong := early >= mostEarly || len(r.held) <= fewLater && !r.isAtEnd
 	if !isOver && !isTrained && early >= leastEarly && isLong {
-		return early < mostEarly
+		return early < mostEarly || isShort
 	}
 	r.startedAt = b.end
 	r.held = r.held[1:]
@@ -138,20 +143,20 @@ func (r *recogniser) mayBeInitial() bool {
 }
 
 // earliness returns the ratio of the time until the first block that is held ended, since the training or the command
-// began, to the shortest of the blocks behind it; 1: it is unknown.
-func (r *recogniser) earliness() float64 {
+// began, to the shortest of the blocks behind it, and the length of that one. The ratio is 1 if it is unknown.
+func (r *recogniser) earliness() (ratio float64, length time.Duration) {
 	began, b := r.beganAt, r.held[0]
 	if !r.startedAt.IsZero() {
 		began = r.startedAt
 	}
-	length := r.at.Sub(b.end)
+	length = r.at.Sub(b.end)
 	for i, x := range r.held[1:] {
 		length = min(length, x.end.Sub(r.held[i].end))
 	}
 	if began.IsZero() || length <= 0 {
-		return 1
+		return 1, length
 	}
-	return b.end.Sub(began).Seconds() / length.Seconds()
+	return b.end.Sub(began).Seconds() / length.Seconds(), length
 }
 
 // publish reports the epochs that are held, if they are trusted.

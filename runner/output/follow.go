@@ -352,7 +352,7 @@ func (r *recogniser) finish(at time.Time, succeeded bool) []EpochReport {
 		}
 		r.closeCurrent()
 	}
-	r.isConfirmed = r.isConfirmed || succeeded && r.confirmsAtEnd()
+	r.isConfirmed = r.isConfirmed || len(r.held) > 0 && r.confirms() || succeeded && r.confirmsAtEnd()
 	r.publish()
 	return r.events
 }

@@ -231,6 +231,8 @@ func TestParser_FindsTheBeginOfTheFirstEpoch(t *testing.T) {
 		{"an end after the last batch that is shown", "a\n" +
 			repeat(0, 2, "[{e}/3][0/4] loss {w}\n[{e}/3][1/4] loss {w}\n[{e}/3][2/4] loss {v}\n"), 2, 5},
 		{"an evaluation printed as epoch 0", "Epoch 0 loss 4\n" + repeat(1, 3, "a\nb\nEpoch {e} loss {v}\n"), 1, 4},
+		{"an evaluation printed as epoch 0, long after the start", "a\nb\nc\nEpoch 0 loss 4\n" +
+			repeat(1, 3, "Epoch {e} loss {v}\n"), 4, 5},
 		{"epochs from 0 that become longer", "a\n" + repeat(0, 0, "Epoch {e} loss 4\n") +
 			repeat(1, 2, "a\nb\nEpoch {e} loss {v}\n"), 0, 2},
 		{"an evaluation of the training printed as epoch 0", "a\nEpoch 0 train loss 4\n" +
