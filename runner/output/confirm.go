@@ -102,10 +102,8 @@ const (
 	leastEarly = 0.5
 	mostEarly  = 0.85
 	fewLater   = 3
+	shortRun   = 20 * time.Second // of a shorter run, the epochs may wait for the last number
 )
-
-// shortRun is the length of a run whose epochs may wait for its end, which shows whether epoch 0 was one.
-const shortRun = 20 * time.Second
 
 // mayBeInitial reports whether the first block may be an evaluation before the first epoch or a heading, printed as
 // epoch 0, and no other block shows that yet. It is if the next one has a training or batches and it has none, if it
@@ -113,14 +111,12 @@ const shortRun = 20 * time.Second
 func (r *recogniser) mayBeInitial() bool {
 	b, last := r.held[0], r.held[len(r.held)-1]
 	isFromZero := r.requested > 0 && r.followed.total == float64(r.requested-1) // 0/2 of 3
-	if b.printed != 0 || b.number != 1 || b.hasBatches || isFromZero {
+	isReached := r.isAtEnd && last.number == r.requested
+	if b.printed != 0 || b.number != 1 || b.hasBatches || isFromZero || isReached {
 		return false
 	}
 	early, length := r.earliness()
 	isOver := r.requested > 0 && last.number > r.requested
-	if r.isAtEnd && last.number == r.requested {
-		return false
-	}
 	mayWait := b.hasResults && r.startedAt.IsZero() && r.requested > 0 && !r.isAtEnd
 	isShort := mayWait && length*time.Duration(r.requested) < shortRun
 	if len(r.held) == 1 {

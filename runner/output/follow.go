@@ -35,6 +35,13 @@ func (r *recogniser) advance(l *line, s sighting, metrics int) bool {
 		}
 		r.class = s.track.class
 	}
+	if r.headsEvaluation(l, s.number, metrics) {
+		r.isFooter, r.early = true, maps.Clone(r.current.templates)
+		if s.number > r.current.number { // the first one was that where the training starts
+			s.number--
+			r.beginAtOne()
+		}
+	}
 	switch {
 	case r.current == nil:
 		if s.track.class == countsLead && metrics == 0 {
@@ -44,13 +51,6 @@ func (r *recogniser) advance(l *line, s sighting, metrics int) bool {
 	case s.number > r.current.number:
 		if s.number > r.current.number+1 && !r.canSkip(l, s) {
 			return false
-		}
-		if r.current.printed == 0 && r.headsEvaluation(l, metrics) { // it was the number where the training starts
-			r.beginAtOne()
-			r.drop()
-			s.number--
-			r.open(l, s)
-			break
 		}
 		r.rises++
 		if batch := r.batchOf(l, s.field); batch == nil || batch.value == 0 {
@@ -64,9 +64,6 @@ func (r *recogniser) advance(l *line, s sighting, metrics int) bool {
 		r.repeats()
 		return false
 	case s.number == r.current.number:
-		if r.headsEvaluation(l, metrics) {
-			r.isFooter, r.early = true, maps.Clone(r.current.templates)
-		}
 		r.current.isEnded = r.current.isEnded || isEnd(l, r.current)
 	default:
 		if !r.isSetting() {
@@ -97,10 +94,10 @@ func (r *recogniser) start() {
 
 // headsEvaluation reports whether a line with a number heads an evaluation in the first epoch, amid a pass that is
 // one of the whole training. The number comes after the lines of the training.
-func (r *recogniser) headsEvaluation(l *line, metrics int) bool {
+func (r *recogniser) headsEvaluation(l *line, number, metrics int) bool {
 	b := r.current
-	return !r.isConfirmed && len(r.held) == 0 && metrics == 0 && l.scope >= scopeTest &&
-		b.pass.last < b.pass.batches && l.template != r.numberLine
+	return b != nil && !r.isConfirmed && len(r.held) == 0 && metrics == 0 && l.scope >= scopeTest && !r.isFooter &&
+		b.pass.last < b.pass.batches && l.template != r.numberLine && (number == b.number || b.printed == 0 && number == 2)
 }
 
 // canSkip reports whether epochs that were not printed may be skipped, as in a log of every tenth one:
