@@ -62,6 +62,7 @@ type scanner struct {
 	isLocation  bool // the number behind a colon is that of a line in a source file
 	isPair      bool // the next number is that of a batch, behind the one of the epoch
 	isPart      bool // the word that is looked up is part of a longer one
+	isExtension bool // it is the end of it, behind a point
 	isLevel     bool // the word was the level of a logger
 	isBar       bool // a bar was read, and no number behind it
 	isListed    bool // names without numbers stand in a list, whose numbers follow

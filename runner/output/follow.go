@@ -96,8 +96,9 @@ func (r *recogniser) start() {
 // one of the whole training. The number comes after the lines of the training.
 func (r *recogniser) headsEvaluation(l *line, number, metrics int) bool {
 	b := r.current
-	return b != nil && !r.isConfirmed && len(r.held) == 0 && metrics == 0 && l.scope >= scopeTest && !r.isFooter &&
-		b.pass.last < b.pass.batches && l.template != r.numberLine && (number == b.number || b.printed == 0 && number == 2)
+	isHeading := metrics == 0 && l.scope >= scopeTest && l.template != r.numberLine
+	return b != nil && !r.isConfirmed && len(r.held) == 0 && !r.isFooter && isHeading &&
+		b.pass.last < b.pass.batches && (number == b.number || b.printed == 0 && number == 2)
 }
 
 // canSkip reports whether epochs that were not printed may be skipped, as in a log of every tenth one:
@@ -150,13 +151,11 @@ func (r *recogniser) goesOn(l *line, s sighting) bool {
 // open begins the block of an epoch with the line that has its number.
 func (r *recogniser) open(l *line, s sighting) {
 	isFirst := r.current == nil && len(r.held) == 0 && !r.isConfirmed
-	if isFirst {
-		r.first = s.number
-		r.isTested = r.isTested && !r.next.hasResults
-	}
 	r.class, r.followed = s.track.class, s.track
 	b := newBlock()
 	if isFirst {
+		r.first = s.number
+		r.isTested = r.isTested && !r.next.hasResults
 		r.isBar = s.field.isBar
 		r.isFooter = r.isBar || r.comesAfter(l, s.field)
 	}

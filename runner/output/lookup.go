@@ -109,6 +109,7 @@ func (s *scanner) parts(i, end int) {
 // part looks up a part of a word that ends at wordEnd.
 func (s *scanner) part(begin, end, wordEnd int) {
 	t := s.text[begin:end]
+	s.isExtension = end == wordEnd && s.text[max(0, begin-1)] == '.'
 	digits := len(t)
 	for digits > 0 && isDigit(t[digits-1]) {
 		digits--
@@ -179,7 +180,8 @@ func (s *scanner) lookUp(t []byte, isFinal bool) bool {
 	}
 	s.name.endsApart = w.scope != scopeNone && !s.isPart
 	s.name.isApart = s.name.isApart || s.name.endsApart
-	if w.flags&flagFile == 0 || !s.line.has(isMain) { // but not in "loss: 0.5, saved a.ckpt"
+	isWord := w.flags == flagFile|flagExtension && !(s.isPart && s.isExtension) // keras, not a.keras
+	if w.flags&flagFile == 0 || !isWord && !s.line.has(isMain) {                // but not in "loss: 0.5, saved a.ckpt"
 		s.flags |= w.flags
 	}
 	if w.kind != kindNone && w.kind != kindTime || w.counter >= countsRounds {

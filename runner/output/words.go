@@ -207,7 +207,8 @@ var definitions = []struct {
 	{word{flags: flagIndirect}, "key tag metric_name"},
 	{word{flags: flagLocation}, "py cpp cc scala java"},
 	{word{flags: flagExtension}, "h5 pkl npz tar"},
-	{word{flags: flagFile | flagExtension}, "ckpt pth pt keras safetensors onnx"},
+	{word{flags: flagFile | flagExtension}, "pth pt keras safetensors onnx"},
+	{word{flags: flagFile | flagExtension | flagNeutral}, "ckpt"}, // also as a word
 	{word{counter: countsInner, flags: flagExcluded | flagClass}, "class"},
 	{word{flags: flagBytes}, "b kb mb gb kib mib gib tb bytes"},
 }
