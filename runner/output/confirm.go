@@ -192,7 +192,7 @@ func (r *recogniser) event(b *block) EpochReport {
 // says that the training starts.
 const mostUneven = 2
 
-// beginOf returns when the first epoch began; zero if the output does not show it.
+// beginOf returns when the first epoch began; zero or its end if the output does not show it.
 func (r *recogniser) beginOf(b *block) time.Time {
 	following := r.following()
 	if s := r.startedAt; !s.IsZero() && !r.isFooter && b.lines > 1 && !b.isHeaded && // said just before
@@ -220,11 +220,7 @@ func (r *recogniser) beginOf(b *block) time.Time {
 	if first := b.end.Sub(started); first < mostUneven*next && next < mostUneven*first {
 		return started
 	}
-	length := b.printedLength(following)
-	if length == 0 {
-		return time.Time{}
-	}
-	return b.end.Add(-time.Duration(length * float64(time.Second)))
+	return b.end.Add(-time.Duration(b.printedLength(following) * float64(time.Second)))
 }
 
 // following returns the block behind the first one that is held.
