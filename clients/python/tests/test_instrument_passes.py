@@ -306,7 +306,7 @@ class LoaderTest(unittest.TestCase):
 
         loader = Batches(range(-(-samples // batch_size)))
         loader.batch_size = batch_size
-        return _describe(loader, None)
+        return _describe(loader)
 
     def test_batch_size_of_a_loader(self):
         self.assertEqual(self.describe(100, 32).batch_size, 32)

@@ -1,6 +1,6 @@
 """The frameworks that have epochs or rounds, and the loggers. Each function attaches to a module."""
 
-import sys
+import inspect
 
 from ._guard import observe, quietly
 from ._session import Fit, clock, session
@@ -119,10 +119,18 @@ def huggingface(module):
 
 # Boosting: a callback is added to the arguments of a training.
 
-def _observe_rounds(owner, name, add):
-    """add(call) adds callbacks to the arguments of a training, and returns whether it did."""
+def _observe_rounds(owner, name, begin):
+    """begin(call) returns the callbacks that are added to those of a call, if it begins a training that has them."""
+    signature = inspect.signature(vars(owner)[name])
+
     def before(call):
-        call.note = add(call)
+        call.note = "callbacks" in signature.parameters and begin(call)
+        if call.note:
+            bound = signature.bind(*call.args, **call.kwargs)
+            given = bound.arguments.get("callbacks")
+            given = list(given) if isinstance(given, (list, tuple, set)) else [given] * (given is not None)
+            bound.arguments["callbacks"] = given + call.note
+            call.args, call.kwargs = bound.args, bound.kwargs
 
     def always(call):
         if call.note:
@@ -159,13 +167,9 @@ def _results(sets):
 
 
 def xgboost(module):  # its train and cv, and the wrappers for scikit-learn, have a container of callbacks
-    def round_ended(call):
-        own, fit = call.args[0], session().fit
-        _round(fit.last + 1, _results(own.history))
-
     owner = module.CallbackContainer
     observe(owner, "before_training", before=lambda call: _begin_rounds("xgboost"))
-    observe(owner, "after_iteration", after=round_ended)
+    observe(owner, "after_iteration", after=lambda call: _round(session().fit.last + 1, _results(call.args[0].history)))
     observe(owner, "after_training", before=_end)
 
 
@@ -183,41 +187,24 @@ def lightgbm(module):
             elif env.iteration == env.begin_iteration:
                 _begin_rounds("lightgbm")
 
-    def add(call):
-        if len(call.args) > 8:
-            return False  # callbacks were passed by position
-        given = list(call.kwargs.get("callbacks") or [])
-        call.kwargs["callbacks"] = given + [Observer(True), Observer(False)]
-        return True
-
     for name in ("train", "cv"):
-        _observe_rounds(module, name, add)
+        _observe_rounds(module, name, lambda call: [Observer(True), Observer(False)])
 
 
 def catboost(module):
-    import inspect
-
-    signature = inspect.signature(module.CatBoost._fit)
-
     class Observer:
         def after_iteration(self, info):
             _round(info.iteration, (("train" if name == "learn" else "valid", metric, value)
                                     for name, metric, value in _results(info.metrics)))
             return True
 
-    def add(call):
-        own = call.args[0]  # callbacks exist only for training on CPUs
-        if "callbacks" not in signature.parameters or own.get_param("task_type") not in (None, "CPU"):
-            return False
-        bound = signature.bind(*call.args, **call.kwargs)  # fit passes everything by position
-        given = bound.arguments.get("callbacks")
-        given = given if isinstance(given, list) else [given] * (given is not None)
-        bound.arguments["callbacks"] = given + [Observer()]
-        call.args, call.kwargs = bound.args, bound.kwargs
+    def begin(call):  # callbacks exist only for training on CPUs
+        if call.args[0].get_param("task_type") not in (None, "CPU"):
+            return None
         _begin_rounds("catboost")
-        return True
+        return [Observer()]
 
-    _observe_rounds(module.CatBoost, "_fit", add)
+    _observe_rounds(module.CatBoost, "_fit", begin)
 
 
 # scikit-learn

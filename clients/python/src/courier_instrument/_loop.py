@@ -157,11 +157,12 @@ def _values_of(frame, names):
 
 
 def _frames(frame):
-    """A frame and its callers."""
+    """A frame and its callers, without those of frameworks."""
     for _ in range(MAX_FRAMES):
         if frame is None:
             break
-        yield frame
+        if not frame.f_globals.get("__name__", "").startswith(OTHERS):
+            yield frame
         frame = frame.f_back
 
 
@@ -170,7 +171,7 @@ def batch_size():
     with such a name, unless the innermost loop is over epochs: each may be a step with all of the data."""
     inner, named = None, set()
     for frame in _frames(sys._getframe(2)):
-        around = [] if frame.f_globals.get("__name__", "").startswith(OTHERS) else loops_around(frame)
+        around = loops_around(frame)
         inner = inner or next(reversed(around), None)
         header = [loop.batch_size for loop in around if loop.batch_size][-1:]
         variables = frame.f_code.co_varnames + frame.f_code.co_names if around else ()
@@ -220,8 +221,6 @@ class Position:
         self._code = self.loop = None
         counts_steps, inner = False, None
         for frame in _frames(sys._getframe(3)):
-            if frame.f_globals.get("__name__", "").startswith(OTHERS):
-                continue
             for loop in reversed(loops_around(frame)):
                 is_rounds = loop.is_rounds and not (inner and inner.is_epochs)
                 values = (loop.is_epochs or is_rounds) and _is_readable(frame) and _values_of(frame, [loop.name])

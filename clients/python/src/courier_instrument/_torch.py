@@ -189,7 +189,6 @@ def _measured(unit):
 
 def loaders(module):
     loop = tracker()
-    kinds = getattr(module, "_DatasetKind", None)
 
     def created(call):
         call.args[0]._courier = (next(_serials), clock())
@@ -207,7 +206,7 @@ def loaders(module):
         return p
 
     def iterated(call):
-        begin(call.result, _describe(call.args[0], kinds), call.note)
+        begin(call.result, _describe(call.args[0]), call.note)
 
     left = quietly(lambda p: loop.end(p, False, clock()))
     exhausted = quietly(lambda p: loop.end(p, True, clock()))
@@ -217,7 +216,7 @@ def loaders(module):
     observe(module.DataLoader, "__iter__", before=asked, after=iterated)
 
     def created_iterator(call):  # one without an __iter__ of ours: it may be endless
-        call.result._courier_loader = _describe(call.args[0], kinds)
+        call.result._courier_loader = _describe(call.args[0])
 
     observe(module.DataLoader, "_get_iterator", after=created_iterator)
 
@@ -251,12 +250,12 @@ def loaders(module):
         owner.__next__ = __next__
 
 
-def _describe(loader, kinds):
+def _describe(loader):
     """The Loader of a DataLoader. That over an iterable dataset is not asked for its length: PyTorch would
     remember the answer, and warn if the dataset delivers more."""
     serial, created = loader.__dict__.get("_courier", (id(loader), 0.0))
     length, size = None, loader.batch_size or getattr(loader.batch_sampler, "batch_size", None)
-    if kinds is None or getattr(loader, "_dataset_kind", None) == kinds.Map:
+    if getattr(loader, "_dataset_kind", 0) == 0:  # _DatasetKind.Map
         try:
             length = len(loader)
         except Exception:
