@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -54,12 +55,12 @@ func (d *runDraft) add() {
 	if d.why == nil {
 		d.why = run.validate()
 	}
+	d.table.found.Read++
 	if d.why != nil {
 		d.why.Field = d.table.callField(d.why.Field)
-		d.table.reject(d.Place, d.why)
+		d.table.refuse(d.Place, d.why)
 		return
 	}
-	d.table.found.Read++
 	d.table.found.Runs = append(d.table.found.Runs, run)
 }
 
@@ -159,8 +160,9 @@ func (d *runDraft) cluster(run *PastRun) {
 	for _, name := range expandHosts(strings.ReplaceAll(d.text(FieldNodes), ";", ",")) {
 		nodes = append(nodes, schemas.NodeName(strings.TrimSpace(name)))
 	}
-	if len(nodes) == 0 {
-		nodes = []string{nodeOf(d.File)}
+	if len(nodes) == 0 { // each source has its own, so that runs of different sources are never co-located
+		base := path.Base(d.File)
+		nodes = []string{schemas.NodeName(strings.TrimSuffix(base, path.Ext(base)))}
 	}
 	run.Setting.Nodes = nodes
 	run.Cores = uint32(d.count(FieldNodeCores, schemas.MaxCPUs))

@@ -1,12 +1,6 @@
 package importer
 
-import (
-	"path"
-	"strings"
-	"time"
-
-	"courier/schemas"
-)
+import "time"
 
 // Options describe the sources.
 type Options struct {
@@ -51,21 +45,8 @@ func New(o Options) *Reader {
 	return &Reader{o, ReadResult{Columns: map[string]string{}, Refused: []*Refusal{}}}
 }
 
-// reject records a run of a source that is rejected.
-func (r *Reader) reject(at Place, why *Refusal) {
-	r.found.Read++
-	r.refuse(at, why)
-}
-
 // refuse records a refusal.
 func (r *Reader) refuse(at Place, why *Refusal) {
 	why.Place = at
 	r.found.Refused = append(r.found.Refused, why)
-}
-
-// nodeOf returns the node of runs without one. Each source has its own, so that runs of different
-// sources are never co-located.
-func nodeOf(file string) string {
-	base := path.Base(file)
-	return schemas.NodeName(strings.TrimSuffix(base, path.Ext(base)))
 }

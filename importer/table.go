@@ -171,7 +171,7 @@ func (t *table) row(row *record) {
 		if v := numberOf(d.values[field]); t.percent[field] && v > 0 && v <= 100 {
 			d.values[field] += "%"
 			if v <= 1 && !perEpoch && !strings.Contains(column, "%") && row.broken == nil {
-				row.broken = refuse(ReasonInvalid, t.callField(field),
+				row.broken = refuse(ReasonInvalid, field,
 					"%g may be a ratio or a percentage: other rows have percentages", v)
 			}
 		}
@@ -180,21 +180,21 @@ func (t *table) row(row *record) {
 	t.complete(d, row.cells)
 	switch {
 	case t.isOfJobs() && t.isStep(d.values[FieldRunID]):
+		return
 	case t.hasSums && t.isSum(*row):
-		t.reject(d.Place, refuse(ReasonInvalid, "", "the row %q sums up others: it is no run or epoch",
+		d.note(refuse(ReasonInvalid, "", "the row %q sums up others: it is no run or epoch",
 			schemas.Clip(row.cells[t.have[0]])))
 	case row.broken != nil && (!perEpoch || len(row.cells) == 0): // epochs may lack cells
-		t.reject(d.Place, row.broken)
+		d.note(row.broken)
 	case strings.HasPrefix(row.cells[epochLists[0]], "["):
-		d.why = d.lists(row.cells)
-		d.add()
+		d.note(d.lists(row.cells))
 	case t.unclear != nil:
-		t.reject(d.Place, new(*t.unclear))
+		d.note(new(*t.unclear))
 	case perEpoch:
 		t.epoch(d, output.ColumnOf(row.cells[t.phase]))
-	default:
-		d.add()
+		return
 	}
+	d.add()
 }
 
 // noteFailure sets the outcome of an ended run by a column that is true for a failure, beside that of the states.
