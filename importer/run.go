@@ -136,7 +136,8 @@ func (r *PastRun) ended(job string, e *schemas.Ended) *schemas.Ended {
 func (r *PastRun) name(content string, occurrence int) {
 	digest := sha256.Sum256(fmt.Appendf(nil, "%s\n%d", content, occurrence))
 	r.JobID = "past-" + strings.ToLower(base32.HexEncoding.EncodeToString(digest[:]))[:12]
-	if slug := slugOf(cmp.Or(r.SourceID, r.Setting.Model)); slug != "" {
+	source := cmp.Or(r.SourceID, r.Setting.Model)
+	if slug := strings.Trim(schemas.NodeName(source[:min(len(source), maxSlug)]), "-"); slug != "" {
 		r.JobID = strings.Replace(r.JobID, "past-", "past-"+slug+"-", 1)
 	}
 }
@@ -155,14 +156,6 @@ func (r *PastRun) content() string {
 
 // maxSlug is the maximum length of the name in a job ID.
 const maxSlug = 32
-
-// slugOf converts a name to a part of a job ID.
-func slugOf(name string) string {
-	if name == "" {
-		return ""
-	}
-	return strings.Trim(schemas.NodeName(name[:min(len(name), maxSlug)]), "-")
-}
 
 // epochsDone returns the number of epochs in the source, or for a finished run without epochs the
 // number that it did.
