@@ -119,11 +119,16 @@ const pods = `{"kind":"List","items":[
    "Master":{"replicas":1,"template":{"spec":{"containers":[{"name":"main","args":["-b","8","-e","2"]}]}}},
    "Worker":{"replicas":3,"template":{"spec":{"containers":[{"name":"main","args":["-b","8","-e","2"]}]}}}}},
   "status":{"startTime":"2021-03-01T10:00:00Z","completionTime":"2021-03-01T10:10:00Z",
-   "conditions":[{"type":"Running","status":"False"},{"type":"Succeeded","status":"True"}]}}]}`
+   "conditions":[{"type":"Running","status":"False"},{"type":"Succeeded","status":"True"}]}},
+ {"kind":"Pod","metadata":{"name":"rank-0"},"spec":{"nodeName":"n2","containers":[
+   {"name":"main","args":["-b","8","-e","2"],"env":[{"name":"WORLD_SIZE","value":"4"}]}]},
+  "status":{"phase":"Succeeded","containerStatuses":[{"name":"main","state":{"terminated":
+   {"exitCode":0,"startedAt":"2021-03-01T11:00:00Z","finishedAt":"2021-03-01T11:00:05Z"}}}]}}]}`
 
 func TestReader_Pods(t *testing.T) {
 	const want = "train b64 c4 e5 on n1 from 2021-03-01T10:00:00 3600s finished\n" +
 		"ddp b0 c8 e2 on pods from 2021-03-01T10:00:00 600s finished\n" +
+		"rank-0 b0 c8 e2 on n2 from 2021-03-01T11:00:00 5s finished\n" +
 		"refused: pods.json: outcome (status.phase): the run is running: only ended runs can be imported\n"
 	o := importer.Options{Now: now, Defaults: map[string]string{importer.FieldCPUs: "8"}}
 	if got := brief(read(t, o, "pods.json", pods)); got != want {

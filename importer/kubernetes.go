@@ -32,6 +32,9 @@ func completePod(cells map[string]string) {
 		if podCount.MatchString(name) {
 			pods += numberOf(cells[name])
 		}
+		if base, isName := strings.CutSuffix(name, ".name"); isName && cells[name] == "WORLD_SIZE" { // of one of them
+			pods = max(pods, numberOf(cells[base+".value"]))
+		}
 		m := containerName.FindStringSubmatch(name)
 		if m == nil {
 			continue
