@@ -29,11 +29,11 @@ func (r *recogniser) advance(l *line, s sighting, metrics int) bool {
 		if r.isConfirmed {
 			return true
 		}
-		isNext := r.current != nil && s.number == r.current.number+1
+		isNext, wereBatches := r.current != nil && s.number == r.current.number+1, r.class == countsSteps
 		if !isNext || r.class != countsPart || s.track.class != countsEpochs {
 			r.drop()
 		}
-		r.class = s.track.class
+		r.class, r.next.hasBatches = s.track.class, r.next.hasBatches || wereBatches
 	}
 	if r.headsEvaluation(l, s.number, metrics) {
 		r.isFooter, r.early = true, maps.Clone(r.current.templates)

@@ -108,6 +108,9 @@ func (s *scanner) finish(f field, begin, end int) int {
 	if mean, after := meanAfter(s.text, end); after > end && s.name.flags&flagMean == 0 {
 		isRest := math.Abs(f.value+mean-100) < 1e-6 && s.name.kind.isShare() // accuracy and error
 		f.mean, f.hasMean, end = mean, !isRest, after
+		if f.total > 0 && math.Abs(f.value/f.total-mean) < 0.01 && s.name.kind.isShare() { // 8200/10000 (0.82)
+			f.value, f.total, f.isWhole, f.hasMean = mean, 0, false, false
+		}
 	}
 	isCount := s.name.counter == countsEpochs && f.isWhole
 	isApart := func() bool { return !s.hasColon && bytes.IndexByte(s.text[s.name.start:s.name.end], ' ') > 0 }
@@ -209,8 +212,10 @@ func isElement(t []byte, begin, end int) bool {
 // numberFollows reports whether another number follows, as in "loss 12 0.5", "loss 12: 0.5" and "loss (12) 0.5".
 // The first one counts batches, and the name is that of the second one.
 func numberFollows(t []byte) bool {
-	i := boolInt(len(t) > 0 && (t[0] == ':' || t[0] == ')'))
-	i += boolInt(i < len(t) && t[i] == ' ')
+	i := boolInt(len(t) > 0 && (t[0] == ':' || t[0] == ')' || t[0] == ' '))
+	if i > 0 && t[0] != ' ' {
+		i = skipBlanks(t, i)
+	}
 	return i > 0 && i < len(t) && isDigit(t[i])
 }
 

@@ -179,7 +179,7 @@ var definitions = []struct {
 	{word{kind: kindAccuracy, flags: flagExcluded}, "top5 acc@5 acc5 prec@5 top@5 top-5 top5accuracy hit@5 hit@10"},
 	{word{flags: flagConfig}, `
 		num number every warmup n interval freq frequency from until maximum after_n for max_epochs num_epochs
-		since save_every decay milestone`},
+		since save_every decay milestone start_epoch last_epoch begin_epoch init_epoch initial_epoch resume_epoch`},
 	{word{flags: flagSetting}, `
 		lr lrate learning_rate learning momentum dropout seed gamma beta alpha epsilon wd grad_norm gnorm mem
 		memory size speed throughput ips fps tokens words samples_per_second param params v_num label labels
@@ -197,7 +197,7 @@ var definitions = []struct {
 	{word{flags: flagPart | flagNeutral}, "value"}, // the loss of a value is a part, and the value of a loss is not
 	{word{flags: flagPart}, "critic actor policy surrogate vf"},
 	{word{flags: flagNeutral}, `
-		summary results result stop set rate of is was micro macro weighted multiclass binary categorical sparse
+		summary results result stats stop set rate of is was micro macro weighted multiclass binary categorical sparse
 		final metric metrics epoch_loss s lm model overall_acc the on cls_acc global dataset current softmax
 		multi evaluator m mini in and with per-token finished_in`},
 	{word{flags: flagNeutral | flagWeak}, "score"},

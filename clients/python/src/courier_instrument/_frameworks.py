@@ -193,9 +193,13 @@ def lightgbm(module):
 
 def catboost(module):
     class Observer:
+        computed = 0  # values so far: metric_period leaves rounds out
+
         def after_iteration(self, info):
+            before = self.computed
+            self.computed = sum(len(values) for metrics in info.metrics.values() for values in metrics.values())
             _round(info.iteration, (("train" if name == "learn" else "valid", metric, value)
-                                    for name, metric, value in _results(info.metrics)))
+                                    for name, metric, value in _results(info.metrics) if self.computed > before))
             return True
 
     def begin(call):  # callbacks exist only for training on CPUs
