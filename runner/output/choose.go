@@ -115,7 +115,7 @@ const partOfLoss = 64
 // chooseLoss returns the loss of the training, or that of a validation. A loss of the whole epoch is
 // better than that of its last batch. Of several losses that are only parts of one, none is chosen.
 func chooseLoss(b *block) (best *reading, isOfParts bool) {
-	isOfTraining := func(x reading) bool { return x.name.kind == kindLoss && x.scope == scopeTrain }
+	isTrained := func(x reading) bool { return x.name.kind == kindLoss && x.scope == scopeTrain }
 	best, isTied := b.best(func(x *reading) (rank int, ok bool) {
 		isDistance := x.name.kind == kindDistance && x.scope < scopeTest && x.name.unknown == 0 // else a metric
 		return lossRank(x), x.name.kind == kindLoss || isDistance
@@ -125,7 +125,7 @@ func chooseLoss(b *block) (best *reading, isOfParts bool) {
 		return nil, true
 	case best != nil && best.name.flags&(flagWeak|flagCost) == flagWeak && b.hasOther: // another loss
 		return nil, true
-	case best != nil && (best.isPast || best.scope >= scopeTest && slices.ContainsFunc(b.readings, isOfTraining)):
+	case best != nil && (best.isPast || best.scope >= scopeTest && slices.ContainsFunc(b.readings, isTrained)):
 		return nil, false
 	}
 	return best, false

@@ -29,7 +29,8 @@ func (r *recogniser) advance(l *line, s sighting, metrics int) bool {
 		if r.isConfirmed {
 			return true
 		}
-		isNext, wereBatches := r.current != nil && s.number == r.current.number+1, r.class == countsSteps
+		isNext := r.current != nil && s.number == r.current.number+1
+		wereBatches := r.class == countsSteps // no steps of the whole training
 		if !isNext || r.class != countsPart || s.track.class != countsEpochs {
 			r.drop()
 		}
