@@ -2,6 +2,7 @@ package output
 
 import (
 	"bytes"
+	"regexp"
 	"time"
 )
 
@@ -91,6 +92,17 @@ func (s *splitter) show(handle lineHandler) {
 		handle(bytes.TrimSpace(s.line), false, s.at)
 		s.isOpen, s.shown = true, len(s.line)
 	}
+}
+
+// begunBar matches the drawing of a bar with nothing done.
+var begunBar = regexp.MustCompile(`[^\r\n]*(?:^|[^\d.])0(?:%\||it \[)`)
+
+// BarBegin returns where the first drawing of a bar with nothing done begins; the length if there is none.
+func BarBegin(data []byte) int {
+	if begun := begunBar.FindIndex(data); begun != nil {
+		return begun[0]
+	}
+	return len(data)
 }
 
 // maxExcerptBytes is the length of a line in a message.
