@@ -18,6 +18,8 @@ type block struct {
 	number      int
 	printed     float64
 	begin, end  time.Time
+	resultAt    time.Time // arrival of its first result
+	toldSeconds float64   // sum of the times in the last line with its number and times
 	readings    []reading
 	templates   map[uint64]int // lines with the same words
 	lines       int
@@ -62,7 +64,7 @@ type pass struct {
 // held-out data.
 func (p *pass) note(batch *field, section scope, line uint64, at time.Time) bool {
 	switch {
-	case !p.isSet || p.batches == 0 && batch.total > 0:
+	case !p.isSet || p.batches == 0 && batch.total > 0 && batch.name.scope < scopeTest:
 		*p = pass{name: batch.name.hash, batches: batch.total, section: section, isSet: true, isBar: batch.isBar}
 	case p.name != batch.name.hash:
 		return false
@@ -76,6 +78,9 @@ func (p *pass) note(batch *field, section scope, line uint64, at time.Time) bool
 	return p.isOver
 }
 
+// isShown reports whether the last batch was shown.
+func (p *pass) isShown() bool { return p.batches > 0 && p.last >= p.batches }
+
 // course is how far an epoch was at two instants, in batches or in parts of it.
 type course struct {
 	first, last     float64
@@ -86,7 +91,9 @@ func (c *course) note(done float64, at time.Time) {
 	if c.firstAt.IsZero() {
 		c.first, c.firstAt = done, at
 	}
-	c.last, c.lastAt = done, at
+	if c.lastAt.IsZero() || done > c.last { // not an evaluation behind the last one
+		c.last, c.lastAt = done, at
+	}
 }
 
 // seen returns the time between the two instants.
@@ -158,7 +165,9 @@ func levelOf(f *field, p progress) level {
 func newBlock() *block { return &block{templates: map[uint64]int{}} }
 
 // isHeading reports whether nothing but counts and settings was printed about the epoch, when it began.
-func (b *block) isHeading() bool { return len(b.readings) == 0 && b.pass.batches == 0 && !b.hasEnd }
+func (b *block) isHeading() bool {
+	return len(b.readings) == 0 && b.pass.batches == 0 && !b.hasEnd && !b.isLate
+}
 
 // addLine takes a line. Values of a batch do not replace those of an epoch.
 func (b *block) addLine(l *line, section scope, p progress, hasNumber bool, at time.Time) {
@@ -172,7 +181,7 @@ func (b *block) addLine(l *line, section scope, p progress, hasNumber bool, at t
 		b.templates[l.template]++
 	}
 	b.hasEnd = b.hasEnd || l.flags&flagEnd != 0
-	hasContent, results := p != noProgress, 0
+	hasContent, results, printed := p != noProgress, 0, 0.0
 	for i := range l.fields {
 		f := &l.fields[i]
 		if !isReading(f) {
@@ -180,6 +189,9 @@ func (b *block) addLine(l *line, section scope, p progress, hasNumber bool, at t
 			continue
 		}
 		b.hasOther = b.hasOther || f.name.unknown > 0 && (f.name.kind == kindDistance || f.name.kind == kindLoss)
+		if f.unit == unitTime && hasNumber {
+			printed += f.value
+		}
 		hasContent = hasContent || f.name.kind != kindNone || f.unit != unitTime
 		s := f.name.scope
 		if s == scopeNone {
@@ -192,12 +204,18 @@ func (b *block) addLine(l *line, section scope, p progress, hasNumber bool, at t
 			b.isHeldOut = s >= scopeTest && (b.isHeldOut || !b.hasResults)
 			isOther := f.name.kind == kindOther && f.name.flags&flagWeak == 0
 			isScore := isOther || f.name.kind == kindLoss || f.name.kind == kindDistance || s != scopeNone
+			if !b.hasResults {
+				b.resultAt = at
+			}
 			b.hasResults, b.hasScore = true, b.hasScore || isScore
 		}
 		b.set(f, s, levelOf(f, p), hasNumber, l)
 		if isResult(f) && (s == scopeTrain || s == scopeNone && p != noProgress) {
 			results++
 		}
+	}
+	if printed > 0 {
+		b.toldSeconds = printed
 	}
 	b.hasBatches = b.hasBatches || p != noProgress
 	b.hasTraining = b.hasTraining || results > 0

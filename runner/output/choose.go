@@ -8,6 +8,8 @@ import "slices"
 type chooser struct {
 	percent       [kindTime + 1]bool // kinds of shares whose values are percentages
 	areHighRates  bool               // an error rate was above 1
+	hasTop        bool               // an accuracy and that of five guesses were compared
+	areErrors     bool               // what is called an accuracy is the share of errors
 	lossName      uint64             // of the losses that were chosen
 	isLossHeldOut bool               // they are of held-out data
 	accuracyScope scope              // of the accuracies that were chosen, if it is one of held-out data
@@ -187,7 +189,7 @@ func (r *chooser) share(x *reading) (float64, bool) {
 	if isPercent {
 		v = FromPercent(v)
 	}
-	if kind == kindRate {
+	if kind == kindRate || kind == kindAccuracy && r.areErrors {
 		v = Complement(v)
 	}
 	return v, v >= 0 && v <= 1 && (isPercent || kind != kindRate || !r.areHighRates)
@@ -200,6 +202,23 @@ func (r *chooser) notePercent(f *field) {
 	if kind.isShare() && isValue && v > 1 && (v <= 100 || kind == kindRate) {
 		r.percent[kind] = r.percent[kind] || kind != kindRate || v > maxRate
 		r.areHighRates = r.areHighRates || kind == kindRate
+	}
+}
+
+// noteErrors finds out whether accuracies are shares of errors: the right answer is among five guesses more often than
+// it is the first one. The first line with both decides.
+func (r *chooser) noteErrors(l *line) {
+	first := 0.0
+	for i := range l.fields {
+		f := &l.fields[i]
+		switch {
+		case f.name.kind != kindAccuracy || f.name.unknown > 0:
+		case f.name.flags&flagTop != 0:
+			r.areErrors = r.areErrors || !r.hasTop && f.value < first
+			r.hasTop = r.hasTop || first > 0
+		case f.name.flags&flagExcluded == 0:
+			first = f.value
+		}
 	}
 }
 

@@ -39,6 +39,14 @@ func (r *recogniser) isRetold() bool {
 	return !r.beganAt.IsZero() && r.held[0].lines == 1 && slices.ContainsFunc(r.held[0].readings, isLonger)
 }
 
+// isResumed reports whether the epochs are those behind a checkpoint, and it is unknown whether they were counted from
+// 0 or 1. Epoch 3 may be the fourth one, until the last number shows it.
+func (r *recogniser) isResumed() bool {
+	last := r.held[len(r.held)-1].number
+	isNext := last-r.first == len(r.held)-1 // not each tenth one
+	return r.first > 1 && r.followed.total == 0 && isNext && !r.followed.isFractional && last < r.requested
+}
+
 // isTraining reports whether a block has a result of a training, or a loss of an epoch that is not of held-out data.
 func (r *recogniser) isTraining(b *block) bool {
 	loss, _ := chooseLoss(b)
@@ -54,7 +62,7 @@ func (r *recogniser) confirms() bool {
 		return true
 	}
 	if r.class == countsEpochs {
-		return r.rises > 0 && r.isEvident() && !r.mayBeInitial()
+		return r.rises > 0 && !r.isResumed() && r.isEvident() && !r.mayBeInitial()
 	}
 	b := r.held[0]
 	if len(r.held) < trustedRounds {
@@ -80,8 +88,7 @@ func (r *recogniser) isEvident() bool {
 	for i, b := range r.held {
 		isOfEpoch := func(x reading) bool {
 			if x.name.kind == kindTime {
-				interval := x.value / max(1e-9, b.end.Sub(r.held[max(i-1, 0)].end).Seconds())
-				return interval >= leastDuration && interval <= mostDuration
+				return isAlike(x.value, b.end.Sub(r.held[max(i-1, 0)].end).Seconds())
 			}
 			isRate := x.name.unknown == 0 && x.unit != unitPercent && x.value != math.Trunc(x.value) && !b.hasOther
 			return x.name.kind != kindRate || !isBareError(&x.name) || isRate // a server counts errors
@@ -212,15 +219,18 @@ func (r *recogniser) beginOf(b *block) time.Time {
 		return begin
 	case r.isBar:
 		return r.barAt
-	case !r.isFooter && !b.isLate && (b.isHeading() || b.lines > 1 && part < 0.05):
+	case !r.isFooter && !b.isLate && (b.isHeading() || b.lines > 1 && part < 0.05) &&
+		!(b.hasResults && !hasBatches && b.resultAt.Sub(b.begin) < minFirstEpoch): // printed at the end
 		return b.begin
 	}
-	started := r.startedAt
-	next := following.end.Sub(b.end)
-	if first := b.end.Sub(started); first < mostUneven*next && next < mostUneven*first {
-		return started
+	if printed := b.printedLength(following); printed > 0 {
+		return b.end.Add(-time.Duration(printed * float64(time.Second)))
 	}
-	return b.end.Add(-time.Duration(b.printedLength(following) * float64(time.Second)))
+	next := following.end.Sub(b.end)
+	if first := b.end.Sub(r.startedAt); first < mostUneven*next && next < mostUneven*first {
+		return r.startedAt
+	}
+	return time.Time{}
 }
 
 // following returns the block behind the first one that is held.
@@ -229,6 +239,11 @@ func (r *recogniser) following() *block {
 		return r.held[1]
 	}
 	return r.current
+}
+
+// isAlike reports whether a printed duration agrees with the time between two arrivals.
+func isAlike(printed, interval float64) bool {
+	return printed >= leastDuration*interval && printed <= mostDuration*interval
 }
 
 // printedLength returns the seconds of an epoch by the time that was printed with it, if that of the following
@@ -251,16 +266,19 @@ func (b *block) printedLength(following *block) float64 {
 				return x.value
 			}
 			for _, printed := range []float64{next.value, next.value - x.value} {
-				if ratio := printed / interval; ratio >= leastDuration && ratio <= mostDuration {
-					return x.value / ratio
+				if isAlike(printed, interval) {
+					return x.value * interval / printed
 				}
 			}
 		}
 	}
+	if isAlike(following.toldSeconds, interval) { // [1.2 s + 1.1 s]
+		return b.toldSeconds * interval / following.toldSeconds
+	}
 	return 0
 }
 
-// maxKnown bounds the names of readings.
+// maxKnown bounds the names of readings, and the templates.
 const maxKnown = 256
 
 // forget removes readings of the last epoch that no other had: they are results of the whole run.
@@ -291,6 +309,14 @@ func (r *recogniser) confirmsAtEnd() bool {
 	}
 	last := r.held[len(r.held)-1]
 	if r.class == countsEpochs {
+		if r.isResumed() {
+			for _, b := range r.held {
+				b.number++
+			}
+			if last.number < r.requested {
+				return false
+			}
+		}
 		isReached := last.number == r.requested && (r.rises > 0 || r.requested == 1) // else a summary
 		return last.isTold || last.hasContent && (last.hasTotal || isReached && r.isEvident())
 	}

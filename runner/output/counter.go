@@ -230,6 +230,9 @@ func (r *recogniser) batchOf(l *line, number *field) *field {
 
 // sourceOf returns the rank or process that printed the line, and whether it is number 0; 0 if it is unknown.
 func (r *recogniser) sourceOf(l *line) (source uint64, isFirst bool) {
+	if l.source != 0 {
+		return l.source, false
+	}
 	for i := range l.fields {
 		f := &l.fields[i]
 		switch {
@@ -286,6 +289,7 @@ func (r *recogniser) drop() {
 	}
 	r.rises = 0
 	clear(r.known)
+	clear(r.familiar)
 	r.held, r.class, r.closing, r.lastClosing = nil, countsNothing, 0, 0
 }
 

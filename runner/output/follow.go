@@ -137,7 +137,7 @@ func (r *recogniser) rewind(l *line, s sighting) bool {
 // repeats ends the reading, because another training has begun to count, such as that of the next fold or trial.
 func (r *recogniser) repeats() {
 	if r.isOver = true; r.isWhole(r.current) {
-		r.closeCurrent()
+		r.closeLast()
 	}
 }
 
@@ -251,7 +251,7 @@ func (r *recogniser) take(l *line, s sighting, hasNumber bool, metrics int) {
 	} else if hasNumber && b.lines > 1 {
 		b.lastLine = l.template
 	}
-	if r.closed != nil && l.words > 0 && r.closed.templates[l.template] > 0 && b.end.Equal(r.at) {
+	if l.words > 0 && r.familiar[l.template] && b.end.Equal(r.at) {
 		b.familiarEnd = r.at
 	}
 	if b == r.current && (r.isBar && !r.isLagging || r.endsHere(l, p)) {
@@ -284,7 +284,9 @@ func (r *recogniser) closeCurrent() {
 		return
 	}
 	b.isPublished = true
-	if p := &b.pass; p.line != 0 && b.lastLine == p.line && !r.isBar && !r.followed.isFractional {
+	p := &b.pass
+	isShown := p.isShown() || p.last*float64(r.requested) == p.batches*float64(b.number) // 100/400 in epoch 1 of 4
+	if p.line != 0 && b.lastLine == p.line && !isShown && !r.isBar && !r.followed.isFractional {
 		if !r.isAtEnd { // the last epoch has no heading behind it: its gap is that of the epoch before
 			r.gap = max(0, r.headedAt.Sub(b.end).Seconds()/max(1e-3, p.course.seen().Seconds()))
 		}
@@ -298,6 +300,11 @@ func (r *recogniser) closeCurrent() {
 	}
 	r.learnClosing(b)
 	r.closed = b
+	for template := range b.templates {
+		if len(r.familiar) < maxKnown {
+			r.familiar[template] = true
+		}
+	}
 	for i := range b.readings {
 		if len(r.known) < maxKnown {
 			r.known[b.readings[i].key()] = true
@@ -334,6 +341,14 @@ func (r *recogniser) learnClosing(b *block) {
 	r.lastClosing = last
 }
 
+// closeLast ends the last epoch, behind which lines may follow about the whole run.
+func (r *recogniser) closeLast() {
+	if b := r.current; !b.isPublished && !b.familiarEnd.IsZero() {
+		b.end = b.familiarEnd
+	}
+	r.closeCurrent()
+}
+
 // finish returns the epochs that the end of the output shows. A command that failed did not end its
 // last epoch, unless the line that ends epochs was read.
 func (r *recogniser) finish(at time.Time, succeeded bool) []EpochReport {
@@ -344,10 +359,7 @@ func (r *recogniser) finish(at time.Time, succeeded bool) []EpochReport {
 	}
 	if !b.isPublished && succeeded && r.isWhole(b) {
 		r.forget(b)
-		if !b.familiarEnd.IsZero() {
-			b.end = b.familiarEnd // what follows is about the whole run
-		}
-		r.closeCurrent()
+		r.closeLast()
 	}
 	r.isConfirmed = r.isConfirmed || len(r.held) > 0 && r.confirms() || succeeded && r.confirmsAtEnd()
 	r.publish()

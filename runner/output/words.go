@@ -85,6 +85,7 @@ const (
 	flagEdits                      // a share of wrong words, which may be above 1; 0 is not measured
 	flagCost                       // a loss, a time or a price: a loss in epochs that other signs confirm
 	flagTests                      // tests of software
+	flagTop                        // the accuracy of several guesses
 	flagSave                       // a file is written, or its model has become better
 )
 
@@ -176,7 +177,7 @@ var definitions = []struct {
 		best target patience previous prev baseline min max std count threshold delta improvement bestaccuracy
 		besttest expected_acc correct initial smoothing weight scale scaling norm margin last_best early change
 		decreased diff gap stdev highest lowest bestiteration budget`},
-	{word{kind: kindAccuracy, flags: flagExcluded}, "top5 acc@5 acc5 prec@5 top@5 top-5 top5accuracy hit@5 hit@10"},
+	{word{kind: kindAccuracy, flags: flagExcluded | flagTop}, "top5 acc@5 acc5 prec@5 top@5 top-5 top5accuracy hit@5 hit@10"},
 	{word{flags: flagConfig}, `
 		num number every warmup n interval freq frequency from until maximum after_n for max_epochs num_epochs
 		since save_every decay milestone start_epoch last_epoch begin_epoch init_epoch initial_epoch resume_epoch`},
@@ -228,7 +229,7 @@ func init() {
 		seconds float64
 		words   string
 	}{
-		{1e-6, "us µs"}, {1e-3, "ms msec millis milliseconds"}, {1, "s sec secs second seconds 秒"},
+		{1e-6, "us µs"}, {1e-3, "ms msec millis milliseconds"}, {1, "s sec secs second seconds 秒 с сек"},
 		{60, "m min mins minute minutes"}, {3600, "h hr hrs hour hours"}, {86400, "d day days"},
 	} {
 		for s := range strings.FieldsSeq(unit.words) {
