@@ -1,6 +1,7 @@
 package advisor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -11,9 +12,7 @@ import (
 
 // personSubmit is submit for a person, who becomes the owner of the job.
 func (a *Advisor) personSubmit(ctx context.Context, person string, q *schemas.JobRequest) (any, error) {
-	if q.User == "" {
-		q.User = person
-	}
+	q.User = cmp.Or(q.User, person)
 	if q.User != person {
 		return nil, a.forbid(person, "user", "%s cannot submit a job for %q", person, q.User)
 	}

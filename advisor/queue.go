@@ -1,6 +1,7 @@
 package advisor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -86,9 +87,7 @@ func (a *Advisor) startNext(ctx context.Context) (more bool, err error) {
 // admitNext records that a queued job may start, unless an advisor has admitted a job since the revision
 // of the ticket was read.
 func (a *Advisor) admitNext(ctx context.Context, advice *schemas.Advice, revision uint64) error {
-	if advice.Admission == nil {
-		advice.Admission = shares.AdmittedByPromises(a.o.Admission)
-	}
+	advice.Admission = cmp.Or(advice.Admission, shares.AdmittedByPromises(a.o.Admission))
 	advice.EventID = schemas.AdmittedID(advice.JobID)
 	// lastAdmission relies on this timeout.
 	ctx, cancel := context.WithTimeout(ctx, schemas.SubmitTimeout)

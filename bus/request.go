@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -182,9 +183,7 @@ func (b *Bus) answer(ctx context.Context, e Endpoint, r micro.Request, ok promet
 		}
 		body, _ := json.Marshal(refusal) // strings only: cannot fail
 		status := statusOf[refusal.Code]
-		if status == "" {
-			status = "500" // the code of a newer version
-		}
+		status = cmp.Or(status, "500") // the code of a newer version
 		err = r.Error(status, refusal.Error(), body)
 	} else {
 		err = r.Respond(reply)

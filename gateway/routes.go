@@ -143,16 +143,12 @@ type responseWriter struct {
 }
 
 func (a *responseWriter) WriteHeader(status int) {
-	if a.status == 0 {
-		a.status = status
-	}
+	a.status = cmp.Or(a.status, status)
 	a.ResponseWriter.WriteHeader(status)
 }
 
 func (a *responseWriter) Write(b []byte) (int, error) {
-	if a.status == 0 {
-		a.status = http.StatusOK
-	}
+	a.status = cmp.Or(a.status, http.StatusOK)
 	return a.ResponseWriter.Write(b)
 }
 
@@ -243,9 +239,7 @@ func (g *Gateway) wrap(rt apiRoute) http.Handler {
 		if err := g.serve(a, r, rt); err != nil {
 			g.writeError(a, r, err)
 		}
-		if a.status == 0 {
-			a.status = http.StatusOK
-		}
+		a.status = cmp.Or(a.status, http.StatusOK)
 		g.metrics.requests.WithLabelValues(rt.path, strconv.Itoa(a.status)).Inc()
 		if !rt.live {
 			g.metrics.seconds.WithLabelValues(rt.path).Observe(time.Since(begin).Seconds())

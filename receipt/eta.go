@@ -1,6 +1,7 @@
 package receipt
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -72,9 +73,7 @@ func (e *ETA) addAdvice(a *schemas.Advice, s *schemas.JobStatus) {
 		return
 	}
 	e.Confidence = a.Confidence
-	if e.EndsAt == nil {
-		e.EndsAt = after(a.At, running.PredictedSeconds)
-	}
+	e.EndsAt = cmp.Or(e.EndsAt, after(a.At, running.PredictedSeconds))
 	latest := after(a.At, running.UpperBoundSeconds)
 	if latest != nil && (e.EndsAt == nil || latest.After(*e.EndsAt)) { // the advice may be older than the prediction
 		e.LatestAt = latest

@@ -1,6 +1,7 @@
 package receipt
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -290,9 +291,7 @@ type thinned[T any] struct {
 }
 
 func (s *thinned[T]) add(p T) {
-	if s.step == 0 {
-		s.step = 1
-	}
+	s.step = cmp.Or(s.step, 1)
 	s.last = p
 	if s.next%s.step == 0 {
 		if len(s.points) == maxPoints {

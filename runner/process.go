@@ -14,7 +14,6 @@ import (
 	"sync"
 	"time"
 
-	"courier/runner/output"
 	"courier/runner/usage"
 	"courier/schemas"
 )
@@ -248,65 +247,12 @@ func (p *jobProcess) openPipes() ([]*os.File, error) {
 
 // read reads every stream to its end and then closes chunks.
 func (p *jobProcess) read(copyTo func(stream int, data []byte)) {
-	arrived := make(chan outputChunk)
 	var readers sync.WaitGroup
 	for i, f := range p.streams {
-		readers.Go(func() { p.readStream(i, f, copyTo, arrived) })
+		readers.Go(func() { p.readStream(i, f, copyTo) })
 	}
-	go func() {
-		readers.Wait()
-		close(arrived)
-	}()
-	for c := range arrived {
-		for _, c := range inOrder(withNext(c, arrived)) {
-			p.chunks <- c
-		}
-	}
+	readers.Wait()
 	close(p.chunks)
-}
-
-// Limits of what counts as having arrived together.
-const (
-	maxReadGap = 3 * time.Millisecond
-	maxChunks  = 16
-)
-
-// withNext returns a chunk and those that arrive together with it.
-func withNext(c outputChunk, arrived <-chan outputChunk) []outputChunk {
-	chunks, end := []outputChunk{c}, time.After(maxReadGap)
-	for len(chunks) < maxChunks {
-		select {
-		case c, ok := <-arrived:
-			if !ok {
-				return chunks
-			}
-			chunks = append(chunks, c)
-		case <-end:
-			return chunks
-		}
-	}
-	return chunks
-}
-
-// inOrder sorts chunks that have arrived together on two pipes, which says nothing about their order. Programs print
-// the end of a bar before other lines, and the begin of one after them.
-func inOrder(chunks []outputChunk) []outputChunk {
-	var ended, lines, begun []outputChunk
-	for _, c := range chunks {
-		if c.stream == 0 {
-			lines = append(lines, c)
-			continue
-		}
-		n := 0
-		if len(begun) == 0 {
-			n = output.BarBegin(c.data)
-			ended = append(ended, outputChunk{stream: 1, data: c.data[:n], at: c.at})
-		}
-		if n < len(c.data) {
-			begun = append(begun, outputChunk{stream: 1, data: c.data[n:], at: c.at})
-		}
-	}
-	return slices.Concat(ended, lines, begun)
 }
 
 // Limits of reading after the process has ended. Its children can keep the streams open forever.
@@ -315,11 +261,13 @@ const (
 	maxReadAfterExit  = 10 * time.Second       // in total
 )
 
+// standardErrorLead is how long standard output waits for standard error, where bars are drawn. Which of two pipes is
+// read first is chance, and the end of a bar is drawn at once before the line that is printed behind it.
+const standardErrorLead = 3 * time.Millisecond
+
 // readStream reads one stream to its end. After the process has ended, it stops when no more
 // output arrives.
-func (p *jobProcess) readStream(
-	i int, f *os.File, copyTo func(stream int, data []byte), arrived chan<- outputChunk,
-) {
+func (p *jobProcess) readStream(i int, f *os.File, copyTo func(stream int, data []byte)) {
 	buffer := make([]byte, 64<<10)
 	var limit, deadline time.Time // in total and of the next read; zero while the process runs
 	for {
@@ -340,7 +288,10 @@ func (p *jobProcess) readStream(
 		if n > 0 {
 			at := time.Now()
 			copyTo(i, buffer[:n])
-			arrived <- outputChunk{stream: i, data: bytes.Clone(buffer[:n]), at: at}
+			if i == 0 && len(p.streams) > 1 && n < len(buffer) {
+				<-time.After(standardErrorLead)
+			}
+			p.chunks <- outputChunk{stream: i, data: bytes.Clone(buffer[:n]), at: at}
 		}
 		isWakeUp := deadline.IsZero() || time.Now().Before(deadline)
 		if errors.Is(err, os.ErrDeadlineExceeded) && isWakeUp {

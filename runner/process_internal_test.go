@@ -58,20 +58,3 @@ func TestShortenSpins_KeepsTheChoiceOfTheUser(t *testing.T) {
 		}
 	}
 }
-
-// Which of two pipes is read first is chance.
-func TestInOrder_TakesBarsAroundLines(t *testing.T) {
-	const ended, begun, lines = "\r 90%|█ | 9/10\r100%|██| 10/10\n", "\rval:   0%| | 0/5\rval: 20%|", "Epoch 2\n"
-	for _, c := range [][]outputChunk{
-		{{stream: 1, data: []byte(ended + begun)}, {data: []byte(lines)}},
-		{{data: []byte(lines)}, {stream: 1, data: []byte(ended)}, {stream: 1, data: []byte(begun)}},
-	} {
-		var text string
-		for _, c := range inOrder(c) {
-			text += string(c.data)
-		}
-		if want := ended + "\r" + lines + begun[1:]; text != want {
-			t.Errorf("inOrder = %q, want %q", text, want)
-		}
-	}
-}

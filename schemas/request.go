@@ -174,9 +174,7 @@ func (r JobRequest) WithDefaults() JobRequest {
 	if len(r.BatchSizes) == 0 {
 		r.BatchSizes = DefaultBatchSizes()
 	}
-	if r.Confidence == 0 {
-		r.Confidence = DefaultConfidence
-	}
+	r.Confidence = cmp.Or(r.Confidence, DefaultConfidence)
 	if r.Epochs == 0 && r.MaxEpochs == 0 {
 		r.MaxEpochs = DefaultMaxEpochs
 	}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -154,22 +155,14 @@ func parseURL(url string) (*clickhouse.Options, error) {
 			"(write special characters of user and password as %xx)")
 	}
 
-	if options.Auth.Database == "" {
-		options.Auth.Database = DefaultDatabase
-	}
+	options.Auth.Database = cmp.Or(options.Auth.Database, DefaultDatabase)
 	if !databaseName.MatchString(options.Auth.Database) {
 		return nil, fmt.Errorf("the database name %.80q is not 1 to 64 letters, digits and _",
 			options.Auth.Database)
 	}
-	if options.DialTimeout == 0 {
-		options.DialTimeout = 5 * time.Second
-	}
-	if options.MaxOpenConns == 0 {
-		options.MaxOpenConns = 17 // 4 streams, 3 histories with 3 connections each, and queries
-	}
-	if options.Compression == nil {
-		options.Compression = &clickhouse.Compression{Method: clickhouse.CompressionLZ4}
-	}
+	options.DialTimeout = cmp.Or(options.DialTimeout, 5*time.Second)
+	options.MaxOpenConns = cmp.Or(options.MaxOpenConns, 17) // 4 streams, 3 histories of 3, and queries
+	options.Compression = cmp.Or(options.Compression, &clickhouse.Compression{Method: clickhouse.CompressionLZ4})
 	product := struct{ Name, Version string }{"courier", ""}
 	options.ClientInfo.Products = append(options.ClientInfo.Products, product)
 	return options, nil
@@ -199,9 +192,7 @@ func (o *Options) addSecrets(options *clickhouse.Options) error {
 	if err != nil {
 		return err
 	}
-	if options.TLS == nil {
-		options.TLS = &tls.Config{}
-	}
+	options.TLS = cmp.Or(options.TLS, &tls.Config{})
 	options.TLS.RootCAs = authorities
 	return nil
 }

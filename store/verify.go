@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,9 +34,7 @@ func Verify(ctx context.Context, b *bus.Bus, d *Database, o VerifyOptions) (*Rep
 		return nil, fmt.Errorf("verify: %w", err)
 	}
 	defer end()
-	if o.windowRows == 0 {
-		o.windowRows = defaultWindowRows
-	}
+	o.windowRows = cmp.Or(o.windowRows, defaultWindowRows)
 	if o.Progress == nil {
 		o.Progress = func(string, uint64, uint64) {}
 	}

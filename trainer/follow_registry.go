@@ -1,6 +1,7 @@
 package trainer
 
 import (
+	"cmp"
 	"context"
 
 	"courier/bus"
@@ -56,9 +57,7 @@ func (t *Trainer) repeatPromotions(ctx context.Context) error {
 			return err
 		}
 		e := promoted(c, revision, fitted(m))
-		if e.Reason == "" {
-			e.Reason = "event repeated"
-		}
+		e.Reason = cmp.Or(e.Reason, "event repeated")
 		if err := t.publish(ctx, &e); err != nil {
 			return err
 		}

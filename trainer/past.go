@@ -83,9 +83,7 @@ func (p *Past) locate(r *run, s *schemas.Setting, from time.Time) {
 func (p *Past) addEpoch(e *schemas.Epoch) *run {
 	r := p.run(&e.JobStamp, &e.Setting)
 	if r.epochCount > 0 && e.Epoch <= r.last {
-		if !r.dropped && !r.isDuplicate(e) {
-			r.wentBack = true
-		}
+		r.wentBack = r.wentBack || !r.dropped && !r.isDuplicate(e)
 		return nil
 	}
 	if r.outcome != "" && !r.isLost() {

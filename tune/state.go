@@ -233,9 +233,7 @@ func (s *tuningState) end(a *activeSegment, e *Ending) {
 func (s *tuningState) drop(t *trialState, reason string) {
 	t.Reason = reason
 	s.failed++
-	if s.firstError == "" {
-		s.firstError = reason
-	}
+	s.firstError = cmp.Or(s.firstError, reason)
 }
 
 // figure returns the figure by which trials are ranked.

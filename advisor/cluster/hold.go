@@ -48,9 +48,7 @@ func (n *Node) hold(h Hold, now time.Time) {
 // them. It also records the last heartbeat of a job whose end is not applied yet. It returns the nodes
 // whose CPUs are freed.
 func (c *Cluster) HeardAtEnd(j *Job, e *schemas.Alive, now time.Time) (freed []string) {
-	if e.Ended && e.Run == j.Run && !j.IsSettled() {
-		j.HasLastHeartbeat = true
-	}
+	j.HasLastHeartbeat = j.HasLastHeartbeat || e.Ended && e.Run == j.Run && !j.IsSettled()
 	nodes := j.Setting.Nodes
 	if j.Promise != nil {
 		nodes = slices.Concat(nodes, j.Promise.Nodes)

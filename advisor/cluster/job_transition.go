@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -98,9 +99,7 @@ func (j *Job) epoch(e *schemas.Epoch, storedAt time.Time) bool {
 	if e.Loaders != j.Setting.Loaders {
 		j.ObservedEpochs, j.Uses, j.FormerUses = nil, nil, nil
 	}
-	if j.InitialBatch == 0 {
-		j.InitialBatch = e.BatchSize // it was unknown at the start
-	}
+	j.InitialBatch = cmp.Or(j.InitialBatch, e.BatchSize) // it was unknown at the start
 	j.HasMoved = j.HasMoved || e.BatchSize != j.InitialBatch
 	if e.Run > j.Run || j.State != schemas.StateRunning {
 		j.State, j.Run, j.EndedAt, j.Reason = schemas.StateRunning, e.Run, time.Time{}, ""

@@ -136,9 +136,7 @@ func member(c *cluster.Cluster, j *cluster.Job, now time.Time) Member {
 	}
 	if d := j.Deadline(); !d.IsZero() {
 		m.Left = d.Sub(now)
-		if m.Left == 0 {
-			m.Left = -1
-		}
+		m.Left = cmp.Or(m.Left, -1)
 	}
 	return m
 }

@@ -1,6 +1,7 @@
 package shares
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -105,9 +106,7 @@ func costMessage(m *schemas.PlannedMove, with, without *schemas.Alternative) str
 // extrapolated, so they have neither a bound nor a probability.
 func predictByOwnEpochs(q *decide.Question, a *schemas.Advice, unmoved *schemas.Alternative, speedRatio float64) {
 	seconds := unmoved.PredictedSeconds
-	if seconds == nil {
-		seconds = q.Self.RemainingSeconds()
-	}
+	seconds = cmp.Or(seconds, q.Self.RemainingSeconds())
 	if seconds == nil || a.Chosen == nil {
 		return
 	}

@@ -3,6 +3,7 @@
 package bustest
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"testing"
@@ -48,9 +49,7 @@ func (s *Server) Restart(t testing.TB) {
 		t.Fatal(err)
 	}
 	s.running = ns
-	if s.port == 0 {
-		s.port = ns.Port()
-	}
+	s.port = cmp.Or(s.port, ns.Port())
 }
 
 // Stop stops the server and closes its connections.

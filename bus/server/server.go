@@ -7,6 +7,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,12 +51,8 @@ type Server struct {
 
 // New returns a server that is not running. Start reports a port in use.
 func New(o Options, log *slog.Logger) (*Server, error) {
-	if o.Host == "" {
-		o.Host = "127.0.0.1"
-	}
-	if o.Start == 0 {
-		o.Start = 10 * time.Second
-	}
+	o.Host = cmp.Or(o.Host, "127.0.0.1")
+	o.Start = cmp.Or(o.Start, 10*time.Second)
 	s := &Server{o: o, log: log, writeFailed: make(chan struct{}, 1)}
 	return s, s.create()
 }
@@ -115,9 +112,7 @@ func (s *Server) Start(ctx context.Context) error {
 		return fmt.Errorf("start nats server on %s:%d in %s: not ready after %s",
 			s.o.Host, s.o.Port, s.o.DataDir, s.o.Start)
 	}
-	if s.o.Port == 0 {
-		s.o.Port = s.Port() // clients reconnect to it after a restart
-	}
+	s.o.Port = cmp.Or(s.o.Port, s.Port()) // clients reconnect to it after a restart
 	return nil
 }
 

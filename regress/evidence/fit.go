@@ -129,9 +129,7 @@ const usedRounds = 3
 // begin starts the next round, drops the subjects that were not used for too long, and returns the memory
 // of the fit: m, or an empty one if m is nil.
 func (m *Memory) begin() *Memory {
-	if m == nil {
-		m = &Memory{}
-	}
+	m = cmp.Or(m, &Memory{})
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.fits == nil {

@@ -18,8 +18,6 @@ type block struct {
 	number      int
 	printed     float64
 	begin, end  time.Time
-	resultAt    time.Time // arrival of its first result
-	toldSeconds float64   // sum of the times in the last line with its number and times
 	readings    []reading
 	templates   map[uint64]int // lines with the same words
 	lines       int
@@ -181,7 +179,7 @@ func (b *block) addLine(l *line, section scope, p progress, hasNumber bool, at t
 		b.templates[l.template]++
 	}
 	b.hasEnd = b.hasEnd || l.flags&flagEnd != 0
-	hasContent, results, printed := p != noProgress, 0, 0.0
+	hasContent, results := p != noProgress, 0
 	for i := range l.fields {
 		f := &l.fields[i]
 		if !isReading(f) {
@@ -189,9 +187,6 @@ func (b *block) addLine(l *line, section scope, p progress, hasNumber bool, at t
 			continue
 		}
 		b.hasOther = b.hasOther || f.name.unknown > 0 && (f.name.kind == kindDistance || f.name.kind == kindLoss)
-		if f.unit == unitTime && hasNumber {
-			printed += f.value
-		}
 		hasContent = hasContent || f.name.kind != kindNone || f.unit != unitTime
 		s := f.name.scope
 		if s == scopeNone {
@@ -204,18 +199,10 @@ func (b *block) addLine(l *line, section scope, p progress, hasNumber bool, at t
 			b.isHeldOut = s >= scopeTest && (b.isHeldOut || !b.hasResults)
 			isOther := f.name.kind == kindOther && f.name.flags&flagWeak == 0
 			isScore := isOther || f.name.kind == kindLoss || f.name.kind == kindDistance || s != scopeNone
-			if !b.hasResults {
-				b.resultAt = at
-			}
 			b.hasResults, b.hasScore = true, b.hasScore || isScore
 		}
 		b.set(f, s, levelOf(f, p), hasNumber, l)
-		if isResult(f) && (s == scopeTrain || s == scopeNone && p != noProgress) {
-			results++
-		}
-	}
-	if printed > 0 {
-		b.toldSeconds = printed
+		results += boolInt(isResult(f) && (s == scopeTrain || s == scopeNone && p != noProgress))
 	}
 	b.hasBatches = b.hasBatches || p != noProgress
 	b.hasTraining = b.hasTraining || results > 0

@@ -88,7 +88,8 @@ func (r *recogniser) isEvident() bool {
 	for i, b := range r.held {
 		isOfEpoch := func(x reading) bool {
 			if x.name.kind == kindTime {
-				return isAlike(x.value, b.end.Sub(r.held[max(i-1, 0)].end).Seconds())
+				interval := x.value / max(1e-9, b.end.Sub(r.held[max(i-1, 0)].end).Seconds())
+				return interval >= leastDuration && interval <= mostDuration
 			}
 			isRate := x.name.unknown == 0 && x.unit != unitPercent && x.value != math.Trunc(x.value) && !b.hasOther
 			return x.name.kind != kindRate || !isBareError(&x.name) || isRate // a server counts errors
@@ -219,8 +220,7 @@ func (r *recogniser) beginOf(b *block) time.Time {
 		return begin
 	case r.isBar:
 		return r.barAt
-	case !r.isFooter && !b.isLate && (b.isHeading() || b.lines > 1 && part < 0.05) &&
-		!(b.hasResults && !hasBatches && b.resultAt.Sub(b.begin) < minFirstEpoch): // printed at the end
+	case !r.isFooter && !b.isLate && (b.isHeading() || b.lines > 1 && part < 0.05):
 		return b.begin
 	}
 	if printed := b.printedLength(following); printed > 0 {
@@ -239,11 +239,6 @@ func (r *recogniser) following() *block {
 		return r.held[1]
 	}
 	return r.current
-}
-
-// isAlike reports whether a printed duration agrees with the time between two arrivals.
-func isAlike(printed, interval float64) bool {
-	return printed >= leastDuration*interval && printed <= mostDuration*interval
 }
 
 // printedLength returns the seconds of an epoch by the time that was printed with it, if that of the following
@@ -266,14 +261,11 @@ func (b *block) printedLength(following *block) float64 {
 				return x.value
 			}
 			for _, printed := range []float64{next.value, next.value - x.value} {
-				if isAlike(printed, interval) {
-					return x.value * interval / printed
+				if ratio := printed / interval; ratio >= leastDuration && ratio <= mostDuration {
+					return x.value / ratio
 				}
 			}
 		}
-	}
-	if isAlike(following.toldSeconds, interval) { // [1.2 s + 1.1 s]
-		return b.toldSeconds * interval / following.toldSeconds
 	}
 	return 0
 }

@@ -230,9 +230,6 @@ func (r *recogniser) batchOf(l *line, number *field) *field {
 
 // sourceOf returns the rank or process that printed the line, and whether it is number 0; 0 if it is unknown.
 func (r *recogniser) sourceOf(l *line) (source uint64, isFirst bool) {
-	if l.source != 0 {
-		return l.source, false
-	}
 	for i := range l.fields {
 		f := &l.fields[i]
 		switch {

@@ -44,7 +44,6 @@ type line struct {
 	counts   uint64 // of the whole numbers that are no results
 	scope    scope  // named before the fields that have none of their own
 	flags    flag   // of all words
-	source   uint64 // hash of the pod that printed it; 0: unknown
 	words    int
 	known    int // words that name a metric or count epochs
 }

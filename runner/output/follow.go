@@ -251,7 +251,7 @@ func (r *recogniser) take(l *line, s sighting, hasNumber bool, metrics int) {
 	} else if hasNumber && b.lines > 1 {
 		b.lastLine = l.template
 	}
-	if l.words > 0 && r.familiar[l.template] && b.end.Equal(r.at) {
+	if l.words > 0 && r.familiar[l.template] > 0 && b.end.Equal(r.at) {
 		b.familiarEnd = r.at
 	}
 	if b == r.current && (r.isBar && !r.isLagging || r.endsHere(l, p)) {
@@ -300,10 +300,8 @@ func (r *recogniser) closeCurrent() {
 	}
 	r.learnClosing(b)
 	r.closed = b
-	for template := range b.templates {
-		if len(r.familiar) < maxKnown {
-			r.familiar[template] = true
-		}
+	if len(r.familiar) < maxKnown {
+		maps.Copy(r.familiar, b.templates)
 	}
 	for i := range b.readings {
 		if len(r.known) < maxKnown {

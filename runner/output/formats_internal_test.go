@@ -45,7 +45,7 @@ func repeat(first, last int, template string) string {
 	var b strings.Builder
 	for e := first; e <= last; e++ {
 		k := float64(e - first + 1)
-		b.WriteString(strings.NewReplacer("{e}", fmt.Sprint(e), "{v}", fmt.Sprintf("%.4f", 1/k),
+		b.WriteString(strings.NewReplacer("{e}", fmt.Sprint(e), "{n}", fmt.Sprint(e+1), "{v}", fmt.Sprintf("%.4f", 1/k),
 			"{w}", fmt.Sprintf("%.4f", 1.5/k), "{a}", fmt.Sprintf("%.4f", 0.5+0.1*k),
 			"{s}", fmt.Sprintf("%.1f", 10*k)).Replace(template))
 	}

@@ -86,23 +86,15 @@ func (s *splitter) end(handle lineHandler, isFinal bool) {
 	s.line, s.shown, s.isBar = s.line[:0], 0, !isFinal
 }
 
+// begunBar matches the drawing of a bar with nothing done, which is drawn behind the lines of the other stream.
+var begunBar = regexp.MustCompile(`(?:^|[^\d.])0(?:%\||it \[)`)
+
 // show handles a drawing that waits for its end, because the other stream goes on.
 func (s *splitter) show(handle lineHandler) {
-	if s.isBar && len(s.line) > s.shown {
+	if s.isBar && len(s.line) > s.shown && !begunBar.Match(s.line) {
 		handle(bytes.TrimSpace(s.line), false, s.at)
 		s.isOpen, s.shown = true, len(s.line)
 	}
-}
-
-// begunBar matches the drawing of a bar with nothing done.
-var begunBar = regexp.MustCompile(`[^\r\n]*(?:^|[^\d.])0(?:%\||it \[)`)
-
-// BarBegin returns where the first drawing of a bar with nothing done begins; the length if there is none.
-func BarBegin(data []byte) int {
-	if begun := begunBar.FindIndex(data); begun != nil {
-		return begun[0]
-	}
-	return len(data)
 }
 
 // maxExcerptBytes is the length of a line in a message.

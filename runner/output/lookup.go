@@ -98,9 +98,7 @@ func (s *scanner) parts(i, end int) {
 		isHump := j > begin && c >= 'A' && c <= 'Z' && (s.text[j-1] < 'A' || s.text[j-1] > 'Z') // SmoothL1Loss
 		if isSeparator || isHump {
 			s.part(begin, j, end)
-			if begin = j; isSeparator {
-				begin++
-			}
+			begin = j + boolInt(isSeparator)
 		}
 	}
 	s.part(begin, end, end)
@@ -184,9 +182,7 @@ func (s *scanner) lookUp(t []byte, isFinal bool) bool {
 	if w.flags&flagFile == 0 || !isWord && !s.line.has(isMain) {                // but not in "loss: 0.5, saved a.ckpt"
 		s.flags |= w.flags
 	}
-	if w.kind != kindNone && w.kind != kindTime || w.counter >= countsRounds {
-		s.known++
-	}
+	s.known += boolInt(w.kind != kindNone && w.kind != kindTime || w.counter >= countsRounds)
 	if w.flags&flagLevel != 0 && !s.isPart { // validation/main/loss has a level in its name
 		if s.name = (name{}); w.flags == flagLevel {
 			s.line.scope, s.isLevel = scopeNone, true // a logger may be called train

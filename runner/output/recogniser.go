@@ -22,7 +22,7 @@ type recogniser struct {
 	closed        *block          // the last that ended
 	first         int             // number of the first block
 	known         map[uint64]bool // names of readings in the epochs that were reported
-	familiar      map[uint64]bool // templates of their lines
+	familiar      map[uint64]int  // templates of their lines
 	early         map[uint64]int  // templates with results that came before their number
 	doubtful      map[uint64]int  // those of held-out results before the first number, of that epoch or of none
 	isFooter      bool            // the number comes after the results
@@ -67,7 +67,7 @@ func newRecogniser(requested int) *recogniser {
 		tracks:    map[uint64]*track{},
 		next:      newBlock(),
 		known:     map[uint64]bool{},
-		familiar:  map[uint64]bool{},
+		familiar:  map[uint64]int{},
 	}
 }
 

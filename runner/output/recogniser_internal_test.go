@@ -241,6 +241,8 @@ func TestParser_FindsTheBeginOfTheFirstEpoch(t *testing.T) {
 			repeat(1, 3, "Epoch {e} loss {w}\nEpoch {e} loss {v}\n"), 2, 4},
 		{"means of times", "a\nb\nEpoch 1 loss 3 time 1.1s\nc\nEpoch 2 loss 2 time 1.55s\n" +
 			"Epoch 3 loss 1 time 1.3s\n", 1.9, 3},
+		{"parts with an evaluation behind them", "a\nb\n" + repeat(0, 2, "{'loss': {w}, 'epoch': {e}.5}\n"+
+			"{'loss': {v}, 'epoch': {n}.0}\n{'eval_loss': {v}, 'epoch': {n}.0}\n"), 2, 5},
 		{"times of something else", "a\nb\n" + repeat(1, 3, "Epoch {e} loss {v} time 0.2s\n"), 0, 3},
 	} {
 		p := newParserFor(t, 3)

@@ -2,7 +2,6 @@ package output
 
 import (
 	"bytes"
-	"regexp"
 	"slices"
 	"unicode/utf8"
 )
@@ -19,19 +18,12 @@ func (s *scanner) scan(text []byte) *line {
 		text = bytes.ReplaceAll(text, []byte("│"), []byte("|"))
 	}
 	*s = scanner{line: line{fields: s.fields[:0], text: text}}
-	if pod := origin.Find(text); pod != nil {
-		text = text[len(pod):]
-		s.text, s.source = text, hashOf(pod)
-	}
 	for i := 0; i < len(text); {
 		i = s.next(i)
 	}
 	s.breakName()
 	return &s.line
 }
-
-// origin matches the pod that printed a line, as kubectl logs --prefix writes it.
-var origin = regexp.MustCompile(`^\[pod/[\w.-]+/[\w.-]+\] ?`)
 
 // next reads the token at i and returns where it ends.
 func (s *scanner) next(i int) int {

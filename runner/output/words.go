@@ -177,7 +177,7 @@ var definitions = []struct {
 		best target patience previous prev baseline min max std count threshold delta improvement bestaccuracy
 		besttest expected_acc correct initial smoothing weight scale scaling norm margin last_best early change
 		decreased diff gap stdev highest lowest bestiteration budget`},
-	{word{kind: kindAccuracy, flags: flagExcluded | flagTop}, "top5 acc@5 acc5 prec@5 top@5 top-5 top5accuracy hit@5 hit@10"},
+	{word{kind: kindAccuracy, flags: flagExcluded | flagTop}, "top5 acc@5 acc5 prec@5 top@5 top-5 top5accuracy hit@5"},
 	{word{flags: flagConfig}, `
 		num number every warmup n interval freq frequency from until maximum after_n for max_epochs num_epochs
 		since save_every decay milestone start_epoch last_epoch begin_epoch init_epoch initial_epoch resume_epoch`},

@@ -1,6 +1,7 @@
 package certs
 
 import (
+	"cmp"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -112,9 +113,7 @@ func (d *directory) sign(a *authority, name string, template *x509.Certificate) 
 		return err
 	}
 	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), d.until // Clocks differ.
-	if a == nil {
-		a = &authority{template, key}
-	}
+	a = cmp.Or(a, &authority{template, key})
 	if template.NotAfter.After(a.certificate.NotAfter) {
 		template.NotAfter = a.certificate.NotAfter
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -115,9 +116,7 @@ func (c *exploreCommand) options(command []string) explore.Options {
 	for _, slo := range c.SLO {
 		o.SLOs = append(o.SLOs, time.Duration(slo))
 	}
-	if o.Model == "" {
-		o.Model = explore.ModelOf(command)
-	}
+	o.Model = cmp.Or(o.Model, explore.ModelOf(command))
 	return o
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -99,9 +100,7 @@ type gatewayCommand struct {
 }
 
 func (c *gatewayCommand) Run(w *environment) error {
-	if c.HTTPAddress == "" {
-		c.HTTPAddress = "127.0.0.1:8080"
-	}
+	c.HTTPAddress = cmp.Or(c.HTTPAddress, "127.0.0.1:8080")
 	o := gateway.Options{
 		Outward: c.Outward, Version: buildVersion(), ClickHouseURL: func() string { return c.ClickHouseURL },
 		Rate: c.RateLimit, AllowedHosts: c.AllowedHosts,

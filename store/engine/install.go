@@ -3,6 +3,7 @@ package engine
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"crypto/sha512"
@@ -36,9 +37,7 @@ func Install(ctx context.Context, o InstallOptions) (string, error) {
 	if !hosted {
 		return "", fmt.Errorf("install the engine: %w: this build cannot load the library", ErrUnsupported)
 	}
-	if o.Progress == nil {
-		o.Progress = io.Discard
-	}
+	o.Progress = cmp.Or[io.Writer](o.Progress, io.Discard)
 	cache, err := defaultCacheDir()
 	if err != nil {
 		return "", fmt.Errorf("find the user's cache directory: %w", err)
