@@ -165,7 +165,7 @@ func endOf(path string) string {
 // ModelOf returns a name for the model of a command: that of its first file without an extension.
 func ModelOf(command []string) string {
 	for _, argument := range command[min(1, len(command)):] {
-		if base := filepath.Base(argument); strings.Contains(base, ".") && argument[0] != '-' {
+		if base := filepath.Base(argument); len(base) > 1 && strings.Contains(base, ".") && argument[0] != '-' {
 			return strings.TrimSuffix(base, filepath.Ext(base))
 		}
 	}

@@ -1,7 +1,6 @@
 package shares
 
 import (
-	"cmp"
 	"fmt"
 	"time"
 
@@ -106,7 +105,9 @@ func costMessage(m *schemas.PlannedMove, with, without *schemas.Alternative) str
 // extrapolated, so they have neither a bound nor a probability.
 func predictByOwnEpochs(q *decide.Question, a *schemas.Advice, unmoved *schemas.Alternative, speedRatio float64) {
 	seconds := unmoved.PredictedSeconds
-	seconds = cmp.Or(seconds, q.Self.RemainingSeconds())
+	if seconds == nil {
+		seconds = q.Self.RemainingSeconds()
+	}
 	if seconds == nil || a.Chosen == nil {
 		return
 	}
