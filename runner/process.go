@@ -261,8 +261,8 @@ const (
 	maxReadAfterExit  = 10 * time.Second       // in total
 )
 
-// standardErrorLead is how long standard output waits for standard error, where bars are drawn. Which of two pipes is
-// read first is chance, and the end of a bar is drawn at once before the line that is printed behind it.
+// standardErrorLead is how long a line of standard output waits for what was written to standard error just before it,
+// such as the end of a progress bar. Without it, chance decides which of the two pipes is read first.
 const standardErrorLead = 3 * time.Millisecond
 
 // readStream reads one stream to its end. After the process has ended, it stops when no more

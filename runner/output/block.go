@@ -76,9 +76,6 @@ func (p *pass) note(batch *field, section scope, line uint64, at time.Time) bool
 	return p.isOver
 }
 
-// isShown reports whether the last batch was shown.
-func (p *pass) isShown() bool { return p.batches > 0 && p.last >= p.batches }
-
 // course is how far an epoch was at two instants, in batches or in parts of it.
 type course struct {
 	first, last     float64

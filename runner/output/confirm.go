@@ -302,11 +302,11 @@ func (r *recogniser) confirmsAtEnd() bool {
 	last := r.held[len(r.held)-1]
 	if r.class == countsEpochs {
 		if r.isResumed() {
-			for _, b := range r.held {
-				b.number++
-			}
-			if last.number < r.requested {
+			if last.number+1 < r.requested {
 				return false
+			}
+			for _, b := range r.held { // they were counted from 0
+				b.number++
 			}
 		}
 		isReached := last.number == r.requested && (r.rises > 0 || r.requested == 1) // else a summary

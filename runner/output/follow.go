@@ -285,7 +285,8 @@ func (r *recogniser) closeCurrent() {
 	}
 	b.isPublished = true
 	p := &b.pass
-	isShown := p.isShown() || p.last*float64(r.requested) == p.batches*float64(b.number) // 100/400 in epoch 1 of 4
+	isShown := p.batches > 0 && (p.last >= p.batches || // or 100/400 in epoch 1 of 4
+		p.last*float64(r.requested) == p.batches*float64(b.number))
 	if p.line != 0 && b.lastLine == p.line && !isShown && !r.isBar && !r.followed.isFractional {
 		if !r.isAtEnd { // the last epoch has no heading behind it: its gap is that of the epoch before
 			r.gap = max(0, r.headedAt.Sub(b.end).Seconds()/max(1e-3, p.course.seen().Seconds()))

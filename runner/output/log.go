@@ -2,7 +2,6 @@ package output
 
 import (
 	"bytes"
-	"cmp"
 	"math"
 	"regexp"
 	"slices"
@@ -91,7 +90,9 @@ func (g *Log) line(text []byte, at time.Time) []EpochReport {
 	if g.current != nil && g.current.report.Epoch != number {
 		reports = g.end(at)
 	}
-	g.current = cmp.Or(g.current, &logEpoch{block: newBlock(), report: EpochReport{Epoch: number}})
+	if g.current == nil {
+		g.current = &logEpoch{block: newBlock(), report: EpochReport{Epoch: number}}
+	}
 	g.current.report.At = at
 	hasSteps := bytes.Contains(l.text, []byte("data_time")) // a part of the time of a step
 	for i := range l.fields {
